@@ -172,11 +172,22 @@ mod tests {
     #[test]
     fn what_is_no_number_is_said_with_its_text() {
         for text in [
-            "", "\n", "-1\n", "+1", "1 2\n", " 1\n", "0x1", "18446744073709551616", "1\0",
+            "",
+            "\n",
+            "-1\n",
+            "+1",
+            "1 2\n",
+            " 1\n",
+            "0x1",
+            "18446744073709551616",
+            "1\0",
         ] {
             let (_dir, mut a) = attribute(text);
             let error = a.read_u64().unwrap_err();
-            assert!(matches!(error, Error::Malformed { .. }), "{text:?}: {error}");
+            assert!(
+                matches!(error, Error::Malformed { .. }),
+                "{text:?}: {error}"
+            );
         }
         let (_dir, mut long) = attribute(&"0".repeat(200));
         assert!(long.read_u64().is_err(), "cut numbers are not numbers");

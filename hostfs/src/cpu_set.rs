@@ -402,7 +402,9 @@ fn parse_list(text: &str, count: Option<u32>) -> Result<CpuSet, ParseCpuSetError
             return Err(fail("a range must not run backwards"));
         }
         if group == 0 || used > group {
-            return Err(fail("a pattern uses at most its group, and no group is empty"));
+            return Err(fail(
+                "a pattern uses at most its group, and no group is empty",
+            ));
         }
         if end > MAX_CPU || count.is_some_and(|count| end >= count) {
             return Err(fail("CPU number out of range"));

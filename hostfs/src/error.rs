@@ -118,10 +118,18 @@ pub enum Error {
         /// The root that is not this machine.
         root: PathBuf,
     },
-    /// Another process holds the lock of a `Restore` record.
-    #[error("{}: held by a process that is still running: wait for it to end, or end it", path.display())]
+    /// Another process is changing the machine's settings.
+    #[error("{}: locked by process {holder}, which may have settings changed: wait for it to end, or end it", path.display())]
     Locked {
-        /// The record's file.
+        /// The lock's file.
+        path: PathBuf,
+        /// The process that holds it, as it wrote itself down.
+        holder: String,
+    },
+    /// A process that was killed left settings changed.
+    #[error("{}: a run that was killed left settings changed: put them back with `restore`", path.display())]
+    Leftover {
+        /// The record of what it had changed.
         path: PathBuf,
     },
 }

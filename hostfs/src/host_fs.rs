@@ -250,7 +250,11 @@ impl HostFs {
         let mut dir = Dir::from_fd(self.open_fd(path.as_ref(), flags, "list")?).map_err(fail)?;
         let mut names = Vec::new();
         for entry in dir.iter() {
-            let name = entry.map_err(fail)?.file_name().to_string_lossy().into_owned();
+            let name = entry
+                .map_err(fail)?
+                .file_name()
+                .to_string_lossy()
+                .into_owned();
             if name != "." && name != ".." {
                 names.push(name);
             }
@@ -326,7 +330,9 @@ impl HostFs {
                 open(&self.inner.path.join(path), flags, Mode::empty())
             }),
             Some(dir) => {
-                let how = OpenHow::new().flags(flags).resolve(ResolveFlag::RESOLVE_IN_ROOT);
+                let how = OpenHow::new()
+                    .flags(flags)
+                    .resolve(ResolveFlag::RESOLVE_IN_ROOT);
                 retry(Errno::EAGAIN, || openat2(dir.as_fd(), path, how))
             }
         };
@@ -510,7 +516,11 @@ mod tests {
         let mut calls = 0;
         let answer: nix::Result<u32> = retry(Errno::EAGAIN, || {
             calls += 1;
-            if calls < 5 { Err(Errno::EAGAIN) } else { Ok(calls) }
+            if calls < 5 {
+                Err(Errno::EAGAIN)
+            } else {
+                Ok(calls)
+            }
         });
         assert_eq!(answer, Ok(5));
         let mut calls = 0;

@@ -4,7 +4,13 @@ mod attribute;
 mod cpu_set;
 mod error;
 mod host_fs;
+mod process;
+mod restore;
 pub use attribute::Attribute;
 pub use cpu_set::{CpuSet, Iter as CpuSetIter, ParseCpuSetError};
 pub use error::{Error, OsError, Result};
 pub use host_fs::HostFs;
+pub use process::Process;
+#[cfg(feature = "journal")]
+pub use restore::Replayed;
+pub use restore::{Change, Entry, Restore, Restored, Trouble};

@@ -1,0 +1,258 @@
+//! The record in a file, for the case that the process is killed.
+//!
+//! One folder holds the records and a lock. Who changes the machine holds the lock, so
+//! that two can't undo each other; `replay` takes it too, so a record that it finds is
+//! never one of a living process.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{Read, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Component, Path, PathBuf};
+
+use super::{Entry, Restore, Restored, State};
+use crate::{Error, HostFs, Result};
+
+const SCHEMA: &str = "restore-record/1";
+
+#[derive(Debug)]
+pub(super) struct Journal {
+    path: PathBuf,
+    head: Head,
+    /// Held as long as changes may be made.
+    _lock: File,
+}
+
+/// What a record says of itself.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+struct Head {
+    schema: String,
+    command: String,
+    root: PathBuf,
+    /// Settings end with the boot that they were made in.
+    boot_id: Option<String>,
+}
+
+#[derive(serde::Serialize)]
+struct RecordOut<'a> {
+    #[serde(flatten)]
+    head: &'a Head,
+    entries: Vec<&'a Entry>,
+}
+
+#[derive(serde::Deserialize)]
+struct Record {
+    #[serde(flatten)]
+    head: Head,
+    entries: Vec<Entry>,
+}
+
+/// What [`Restore::replay`] did with one record.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Replayed {
+    /// The record's file.
+    pub path: PathBuf,
+    /// The command that had been killed.
+    pub command: String,
+    /// What had been changed, the latest first, and what became of it.
+    pub outcomes: Vec<(Entry, Result<Restored>)>,
+}
+
+impl Restore {
+    /// A record that is also kept in `<dir>/<command>-<pid>.json` while anything is
+    /// changed, under a lock in that folder that only one process holds. The folder is
+    /// made if need be (`/run/wakecost` is the usual one for root).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Locked`] if another process is changing settings; [`Error::Leftover`] if
+    /// one that was killed left some changed; what hinders the folder from being made or
+    /// written to.
+    pub fn journaled(fs: &HostFs, dir: impl AsRef<Path>, command: &str) -> Result<Self> {
+        let dir = dir.as_ref();
+        let lock = lock(dir)?;
+        let boot_id = boot_id(fs);
+        for (path, record) in records(dir)? {
+            if !record.is_of_boot(boot_id.as_deref()) {
+                remove(&path)?;
+            } else if !record.entries.is_empty() {
+                return Err(Error::Leftover { path });
+            }
+        }
+        let journal = Journal {
+            path: dir.join(format!("{command}-{}.json", std::process::id())),
+            head: Head {
+                schema: SCHEMA.into(),
+                command: command.into(),
+                root: fs.root().to_path_buf(),
+                boot_id,
+            },
+            _lock: lock,
+        };
+        // Found out now, not at the first change: a full disk, a read-only folder.
+        journal.write(&[])?;
+        remove(&journal.path)?;
+        Ok(Self::with_state(
+            fs,
+            State {
+                journal: Some(journal),
+                ..State::default()
+            },
+        ))
+    }
+
+    /// Puts back what killed processes left changed according to the records in a folder,
+    /// and deletes those of which nothing is left to do. Empty if there are none, or no
+    /// such folder. Records of an earlier boot are deleted: their settings ended with it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Locked`] while a process is changing settings; what hinders the folder
+    /// from being read; [`Error::Malformed`] for a record that names files outside
+    /// `proc` and `sys`.
+    pub fn replay(dir: impl AsRef<Path>) -> Result<Vec<Replayed>> {
+        let dir = dir.as_ref();
+        if !dir.is_dir() {
+            return Ok(Vec::new());
+        }
+        let _lock = lock(dir)?;
+        let mut replayed = Vec::new();
+        for (path, record) in records(dir)? {
+            if !record.entries.iter().all(is_ours) {
+                let text = format!("{:?}", record.entries);
+                return Err(Error::malformed(path, "changes below proc and sys", &text));
+            }
+            let fs = HostFs::at(&record.head.root)?;
+            let mut outcomes = Vec::new();
+            if record.is_of_boot(boot_id(&fs).as_deref()) {
+                for entry in record.entries.iter().rev() {
+                    outcomes.push((entry.clone(), entry.put_back(&fs)));
+                }
+            }
+            if outcomes.iter().all(|(_, outcome)| outcome.is_ok()) {
+                remove(&path)?;
+            }
+            replayed.push(Replayed {
+                path,
+                command: record.head.command,
+                outcomes,
+            });
+        }
+        Ok(replayed)
+    }
+}
+
+impl Journal {
+    /// Replaces the file, or deletes it when nothing is changed any more.
+    pub(super) fn save<'a>(&self, entries: impl Iterator<Item = &'a Entry>) -> Result<()> {
+        let entries: Vec<&Entry> = entries.collect();
+        if entries.is_empty() {
+            return remove(&self.path);
+        }
+        self.write(&entries)
+    }
+
+    fn write(&self, entries: &[&Entry]) -> Result<()> {
+        let record = RecordOut {
+            head: &self.head,
+            entries: entries.to_vec(),
+        };
+        let text = serde_json::to_string_pretty(&record)
+            .map_err(|error| Error::malformed(&self.path, "a record", &error.to_string()))?;
+        // A process killed in the middle of a write must leave the old record whole.
+        let new = self.path.with_extension("new");
+        let replace = || -> std::io::Result<()> {
+            let mut file = File::create(&new)?;
+            file.write_all(text.as_bytes())?;
+            fs::rename(&new, &self.path)
+        };
+        replace().map_err(|error| {
+            let _ = fs::remove_file(&new);
+            Error::from_io(&self.path, "write", &error)
+        })
+    }
+}
+
+impl Record {
+    /// Unknown boots count as this one: putting back is harmless, forgetting is not.
+    fn is_of_boot(&self, boot_id: Option<&str>) -> bool {
+        match (self.head.boot_id.as_deref(), boot_id) {
+            (Some(then), Some(now)) => then == now,
+            _ => true,
+        }
+    }
+}
+
+fn boot_id(fs: &HostFs) -> Option<String> {
+    fs.read_text("proc/sys/kernel/random/boot_id").ok()
+}
+
+/// A record must not make a privileged replay write elsewhere.
+fn is_ours(entry: &Entry) -> bool {
+    let Some(path) = entry.path() else {
+        return true;
+    };
+    let mut parts = path.components();
+    let first = parts.next();
+    [
+        Some(Component::Normal("proc".as_ref())),
+        Some(Component::Normal("sys".as_ref())),
+    ]
+    .contains(&first)
+        && parts.all(|part| matches!(part, Component::Normal(_)))
+}
+
+fn lock(dir: &Path) -> Result<File> {
+    let path = dir.join("lock");
+    let open = || -> std::io::Result<File> {
+        DirBuilder::new().recursive(true).mode(0o755).create(dir)?;
+        OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+    };
+    let mut file = open().map_err(|error| Error::from_io(&path, "open", &error))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut holder = String::new();
+            let _ = (&file).take(20).read_to_string(&mut holder);
+            return Err(Error::Locked { path, holder });
+        }
+        Err(TryLockError::Error(error)) => {
+            return Err(Error::from_io(&path, "lock", &error));
+        }
+    }
+    let mut name_holder = || -> std::io::Result<()> {
+        file.set_len(0)?;
+        file.write_all(std::process::id().to_string().as_bytes())
+    };
+    name_holder().map_err(|error| Error::from_io(&path, "write", &error))?;
+    Ok(file)
+}
+
+/// The records in the folder, other files of which are not ours to judge.
+fn records(dir: &Path) -> Result<Vec<(PathBuf, Record)>> {
+    let list = fs::read_dir(dir).map_err(|error| Error::from_io(dir, "list", &error))?;
+    let mut records: Vec<(PathBuf, Record)> = list
+        .filter_map(|entry| {
+            let path = entry.ok()?.path();
+            path.extension().filter(|extension| *extension == "json")?;
+            let record: Record = serde_json::from_slice(&fs::read(&path).ok()?).ok()?;
+            (record.head.schema == SCHEMA).then_some((path, record))
+        })
+        .collect();
+    records.sort_by(|(a, _), (b, _)| a.cmp(b));
+    Ok(records)
+}
+
+fn remove(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(Error::from_io(path, "delete", &error))
+        }
+        _ => Ok(()),
+    }
+}

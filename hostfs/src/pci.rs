@@ -231,9 +231,11 @@ impl DeviceDir<'_> {
         let digits = text.strip_prefix("0x").and_then(hexadecimal);
         let number = digits.and_then(|number| number.try_into().ok());
         let path = self.fs.full_path(self.path_of(name));
-        self.note(number.ok_or_else(|| {
-            Error::malformed(path, "a hexadecimal number such as 0x1af4", &text)
-        }))
+        self.note(
+            number.ok_or_else(|| {
+                Error::malformed(path, "a hexadecimal number such as 0x1af4", &text)
+            }),
+        )
     }
 
     fn msi_irqs(&mut self) -> Option<Vec<MsiIrq>> {

@@ -30,9 +30,9 @@ pub enum Finding {
         /// The row's number or name.
         row: String,
     },
-    /// A number or name that was there already.
+    /// An IRQ that was there already.
     Repeated {
-        /// The row's number or name.
+        /// The row's number.
         row: String,
     },
     /// The last row has no end of line and ends in a count, which may be cut.

@@ -150,7 +150,7 @@ impl Interrupts {
     /// # Errors
     ///
     /// [`Error::Malformed`](crate::Error::Malformed) if the first line isn't a header of
-    /// CPUs (`CPU0 CPU1 ...`), each once.
+    /// CPUs (`CPU0 CPU1 ...`), ascending.
     pub fn parse(text: impl AsRef<[u8]>) -> Result<Self> {
         let mut table = Self::default();
         table.parse_from("proc/interrupts".as_ref(), text.as_ref())?;
@@ -166,7 +166,7 @@ impl Interrupts {
         InterruptsReader::open(fs)?.read()
     }
 
-    /// The CPUs of the columns: those that were online, in the header's order.
+    /// The CPUs of the columns: those that were online, ascending.
     pub fn cpus(&self) -> &[u32] {
         &self.cpus
     }
@@ -221,7 +221,7 @@ impl Interrupts {
         &self.findings
     }
 
-    /// The interrupts of all numbered rows by CPU: `(cpu, count)`, in the header's order.
+    /// The interrupts of all numbered rows by CPU: `(cpu, count)`, ascending.
     ///
     /// Counts that have wrapped are in it as they are. Named rows are left out: some of
     /// them count the same event twice (`TLB` in `CAL`) or no interrupts at all (`MCP`).
@@ -287,6 +287,19 @@ impl<'a> IrqRow<'a> {
     /// The sum over the CPUs.
     pub fn total(&self) -> u64 {
         self.counts.iter().map(|count| u64::from(*count)).sum()
+    }
+
+    /// True if the IRQ still serves what it served in an earlier row of that number, so
+    /// that the two may be compared: it has the same chip, hardware IRQ and trigger, and
+    /// each of the earlier actions. Further actions that share it now do no harm.
+    pub fn has_user_of(&self, earlier: &IrqRow<'_>) -> bool {
+        if self.text == earlier.text {
+            return true;
+        }
+        let (now, then) = (self.description(), earlier.description());
+        let mut actions = then.actions.iter();
+        (now.chip, now.hwirq, now.trigger) == (then.chip, then.hwirq, then.trigger)
+            && actions.all(|action| now.actions.contains(action))
     }
 
     /// The text taken apart as far as the text alone allows.

@@ -2,8 +2,13 @@
 
 use std::path::Path;
 
+use super::description::is_hwirq;
 use super::{Finding, Interrupts, Span, StoredBare, StoredGlobal, StoredIrq, StoredNamed};
-use crate::{CpuSet, Error, Result};
+use crate::{Error, Result};
+
+/// The largest CPU number that a header may name: far over any kernel's, so that a hostile
+/// text can't make a set of CPUs huge.
+const MAX_CPU: u64 = (1 << 20) - 1;
 
 /// The rows with one count on the machines that print such (`arch/*/kernel/irq.c`); asked
 /// for only where the form of the row doesn't tell.
@@ -42,7 +47,7 @@ impl Interrupts {
         self.findings.clear();
     }
 
-    /// False if the line isn't `CPU<n> CPU<m> ...` with each CPU once.
+    /// False if the line isn't `CPU<n> CPU<m> ...`, ascending as the kernel prints them.
     fn read_header(&mut self, header: &[u8]) -> bool {
         for word in header.split(u8::is_ascii_whitespace) {
             if word.is_empty() {
@@ -51,13 +56,13 @@ impl Interrupts {
             let Some(Number { value, end }) = word.strip_prefix(b"CPU").and_then(number) else {
                 return false;
             };
-            match u32::try_from(value) {
-                Ok(cpu) if cpu <= CpuSet::MAX_CPU && end == word.len() - 3 => self.cpus.push(cpu),
-                _ => return false,
+            if value > MAX_CPU || end != word.len() - "CPU".len() {
+                return false;
             }
+            self.cpus.push(value as u32);
         }
-        let set: CpuSet = self.cpus.iter().copied().collect();
-        !self.cpus.is_empty() && set.len() == self.cpus.len()
+        let ascending = self.cpus.is_sorted_by(|a, b| a < b);
+        ascending && !self.cpus.is_empty()
     }
 
     /// Takes one row from the bytes and returns the bytes after it.
@@ -91,11 +96,10 @@ impl Interrupts {
             // What does not fit is never shown.
             self.counts.push(value as u32);
         }
-        let found = self.counts.len() - first;
         let (text, rest) = line(after);
         let text = text.trim_ascii();
 
-        let cut = text.is_empty() && found > 0 && bytes.last() != Some(&b'\n') && rest.is_empty();
+        let cut = text.is_empty() && bytes.last() != Some(&b'\n') && rest.is_empty();
         let is_irq = label.iter().all(u8::is_ascii_digit);
         if cut {
             self.leave_out(first, label, |row| Finding::Cut { row });
@@ -133,7 +137,9 @@ impl Interrupts {
         let one_for_all = found == 1
             && text.is_empty()
             && (self.cpus.len() > 1
-                || GLOBAL_NAMES.iter().any(|name| label.eq_ignore_ascii_case(name.as_bytes())));
+                || GLOBAL_NAMES
+                    .iter()
+                    .any(|name| label.eq_ignore_ascii_case(name.as_bytes())));
         if found == 0 {
             let (name, text) = (self.keep(label), self.keep(text));
             self.bare.push(StoredBare { name, text });
@@ -222,16 +228,21 @@ impl Interrupts {
 }
 
 /// True if the text of a numbered row begins with one more count: a number before a word
-/// that can't be a hardware IRQ. A chip whose name is a number is followed by one.
+/// that isn't a hardware IRQ. A chip whose name is a number is followed by one.
 fn is_one_count_more(text: &[u8]) -> bool {
-    number_word(text)
-        .is_some_and(|end| !skip_blanks(&text[end..]).first().is_some_and(u8::is_ascii_digit))
+    number_word(text).is_some_and(|end| {
+        let next = skip_blanks(&text[end..]);
+        let next = next.split(u8::is_ascii_whitespace).next();
+        !next.is_some_and(is_hwirq)
+    })
 }
 
 /// Where the word that the text begins with ends, if it is a number.
 fn number_word(text: &[u8]) -> Option<usize> {
     let end = number(text)?.end;
-    text.get(end).is_none_or(u8::is_ascii_whitespace).then_some(end)
+    text.get(end)
+        .is_none_or(u8::is_ascii_whitespace)
+        .then_some(end)
 }
 
 struct Number {
@@ -245,7 +256,9 @@ fn number(bytes: &[u8]) -> Option<Number> {
     let mut value = 0u64;
     let mut end = 0;
     while let Some(digit) = bytes.get(end).filter(|b| b.is_ascii_digit()) {
-        value = value.saturating_mul(10).saturating_add(u64::from(digit - b'0'));
+        value = value
+            .saturating_mul(10)
+            .saturating_add(u64::from(digit - b'0'));
         end += 1;
     }
     (end > 0).then_some(Number { value, end })

@@ -178,15 +178,26 @@ mod tests {
 
     #[test]
     fn addresses_are_ordered_by_number_not_as_text() {
-        let mut addresses: Vec<PciAddress> =
-            ["10000:00:00.0", "0000:10:00.0", "ffff:00:00.0", "0000:02:1f.7", "0000:02:1f.3"]
-                .map(|text| text.parse().unwrap())
-                .into();
+        let mut addresses: Vec<PciAddress> = [
+            "10000:00:00.0",
+            "0000:10:00.0",
+            "ffff:00:00.0",
+            "0000:02:1f.7",
+            "0000:02:1f.3",
+        ]
+        .map(|text| text.parse().unwrap())
+        .into();
         addresses.sort();
         let printed: Vec<String> = addresses.iter().map(|a| a.to_string()).collect();
         assert_eq!(
             printed,
-            ["0000:02:1f.3", "0000:02:1f.7", "0000:10:00.0", "ffff:00:00.0", "10000:00:00.0"]
+            [
+                "0000:02:1f.3",
+                "0000:02:1f.7",
+                "0000:10:00.0",
+                "ffff:00:00.0",
+                "10000:00:00.0"
+            ]
         );
     }
 

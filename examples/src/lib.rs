@@ -1,1 +1,12 @@
-//! Skeleton.
+//! What the commands share: figures, tables, the report, and how they write and fail.
+//!
+//! Each command is a short file beside this crate's `Cargo.toml`, run with
+//! `cargo run --release --example NAME -- ARGS`.
+#![forbid(unsafe_code)]
+
+pub mod arguments;
+pub mod figures;
+pub mod output;
+pub mod report;
+pub mod results_dir;
+pub mod table;

@@ -322,6 +322,16 @@ impl HostFs {
         self.read_text(path)
     }
 
+    /// Whether a file may be written to, without writing.
+    ///
+    /// # Errors
+    ///
+    /// As [`write`](Self::write), as far as opening the file tells.
+    pub fn check_writable(&self, path: impl AsRef<Path>) -> Result<()> {
+        let flags = OFlag::O_WRONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
+        self.open_fd(path.as_ref(), flags, "write").map(drop)
+    }
+
     fn open_fd(&self, path: &Path, flags: OFlag, operation: &'static str) -> Result<OwnedFd> {
         let flags = flags | OFlag::O_CLOEXEC;
         let path = relative(path);
@@ -493,6 +503,9 @@ mod tests {
         assert!(fs.write("b", "1").unwrap_err().is_not_found());
         assert!(!dir.path().join("b").exists());
         assert!(matches!(fs.write(".", "1"), Err(Error::Os { .. })));
+        fs.check_writable("a").unwrap();
+        assert_eq!(fs.read_text("a").unwrap(), "1", "nothing was written");
+        assert!(fs.check_writable("b").unwrap_err().is_not_found());
     }
 
     #[test]

@@ -42,6 +42,8 @@
 mod noise;
 mod paired;
 mod power;
+#[cfg(test)]
+mod properties;
 mod sign_flip;
 #[cfg(test)]
 mod tests;

@@ -55,11 +55,7 @@ pub struct Effect {
 /// in G. W. Snedecor and W. G. Cochran, *Statistical Methods*, chapter on paired samples; that
 /// ratios are averaged by their logarithms is P. J. Fleming and J. J. Wallace, "How not to lie
 /// with statistics", Communications of the ACM 29 (1986).
-pub fn paired(
-    blocks: &[(Option<f64>, Option<f64>)],
-    direction: Direction,
-    rule: &Rule,
-) -> Effect {
+pub fn paired(blocks: &[(Option<f64>, Option<f64>)], direction: Direction, rule: &Rule) -> Effect {
     let d: Vec<f64> = blocks.iter().filter_map(log_ratio).collect();
     let mut warnings = Vec::new();
     let mut effect_log = None;
@@ -150,7 +146,11 @@ fn mean(values: &[f64]) -> f64 {
 fn mean_and_sd(d: &[f64]) -> (f64, f64) {
     let centre = mean(d);
     if d.iter().all(|x| (x - d[0]).abs() <= ROUNDING) {
-        let centre = if centre.abs() <= ROUNDING { 0.0 } else { centre };
+        let centre = if centre.abs() <= ROUNDING {
+            0.0
+        } else {
+            centre
+        };
         return (centre, 0.0);
     }
     let squares: f64 = d.iter().map(|x| (x - centre).powi(2)).sum();

@@ -74,8 +74,8 @@ impl fmt::Display for Warning {
             }
             Warning::ZeroVariance => {
                 "every block gave exactly the same ratio, so the interval is a single point: \
-                 right for a count that never varies, but a measurement is coarser than its noise; \
-                 make the runs longer"
+                 right for a count that never varies; otherwise the measurement is too coarse to \
+                 show its noise: make the runs longer"
             }
             Warning::OutOfRange => {
                 "the values differ so wildly that a percentage cannot be given; \

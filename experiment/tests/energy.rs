@@ -13,10 +13,10 @@ use experiment::{Ending, Experiment, Host, Plan, Results, RingPlan, Until, Varia
 use hostfs::{HostFs, Restore};
 use pingpong::TransportKind;
 
-/// A unit of 10 nJ: the counter wraps every 42.9 J, floor((2^32 - 1)·10/1000) µJ.
-const RANGE_UJ: u64 = 42_949_672;
-/// 2^32 · 10 / 1000 µJ.
-const MODULUS_UJ: f64 = 42_949_672.96;
+/// A unit of 50 nJ: the counter wraps every 214.7 J, floor((2^32 - 1)·50/1000) µJ.
+const RANGE_UJ: u64 = 214_748_364;
+/// 2^32 · 50 / 1000 µJ.
+const MODULUS_UJ: f64 = 214_748_364.8;
 
 /// A package that draws a constant power, as a powercap zone in a tree.
 struct Package {
@@ -78,7 +78,7 @@ fn run(root: &Path, seconds: f64) -> Results {
     let ring = RingPlan::new(vec![vec![cpu, cpu]], TransportKind::Pipe, 0, until);
     let mut plan = Plan::new(variants, ring, 3);
     plan.blocks = 2;
-    plan.sample = Duration::from_millis(100);
+    plan.sample = Duration::from_millis(50);
     plan.settle = Duration::ZERO;
     (plan.lead, plan.tail) = (Duration::from_millis(250), Duration::from_millis(250));
     let host = Host::new(Restore::new(&HostFs::at(root).unwrap()));
@@ -89,9 +89,9 @@ fn run(root: &Path, seconds: f64) -> Results {
 
 #[test]
 fn joules_are_watts_times_seconds_over_several_wraps() {
-    // 200 W: a wrap every 0.21 s, at least one in every run of 0.5 s, none hidden
-    // between two samples 0.1 s apart.
-    const WATTS: f64 = 200.0;
+    // 500 W: a wrap every 0.43 s, at least one in every run of 0.5 s, and two never fit
+    // between samples 0.05 s apart.
+    const WATTS: f64 = 500.0;
     let package = Package::drawing(WATTS);
     let results = run(package.dir.path(), 0.5);
     assert_eq!(results.ending, Ending::Complete);

@@ -1,6 +1,7 @@
 //! The affinities of all IRQs, recorded before something else moves them.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use hostfs::interrupts::Interrupts;
 use hostfs::{CpuSet, HostFs, Restore};
@@ -16,7 +17,6 @@ const LISTINGS: u32 = 5;
 ///
 /// An IRQ that vanished since is reported; one that came up since, or whose number another
 /// device has now, is given the default affinity, unless it has what its driver hinted.
-#[derive(Debug)]
 #[must_use = "dropping it puts every affinity back"]
 pub struct Saved {
     record: Restore,
@@ -148,6 +148,14 @@ impl Saved {
                 })
             })
             .collect()
+    }
+}
+
+impl fmt::Debug for Saved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Saved")
+            .field("held", &self.held)
+            .finish_non_exhaustive()
     }
 }
 

@@ -45,7 +45,6 @@ impl fmt::Display for Outcome {
 /// Putting back may take up to a quarter of a second: an IRQ that was moved from CPU 0 to
 /// CPU 1 is led back to CPU 0 before it gets its old affinity `0-1`, and on many machines
 /// it moves at its next interrupt only.
-#[derive(Debug)]
 #[must_use = "dropping it puts the affinity back"]
 pub struct AffinityGuard {
     record: Restore,
@@ -69,6 +68,15 @@ impl AffinityGuard {
         let held = self.held.take()?;
         let (_, outcome) = put_back(&self.record, vec![held]).pop()?;
         Some(outcome)
+    }
+}
+
+impl fmt::Debug for AffinityGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AffinityGuard")
+            .field("outcome", &self.outcome)
+            .field("held", &self.held)
+            .finish_non_exhaustive()
     }
 }
 

@@ -6,6 +6,7 @@
 //! where the kernel moves an IRQ at its next interrupt only (MSI without interrupt
 //! remapping), that interrupt must come before the old affinity is written.
 
+use std::fmt;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -22,7 +23,6 @@ const PATIENCE: Duration = Duration::from_millis(250);
 const LOOK: Duration = Duration::from_millis(2);
 
 /// An IRQ that is to be put back.
-#[derive(Debug)]
 pub(crate) struct Held {
     pub irq: u32,
     /// The affinity that was found.
@@ -145,6 +145,17 @@ impl Held {
             }
             _ => outcome,
         }
+    }
+}
+
+/// Without the record, which all of them share.
+impl fmt::Debug for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Held")
+            .field("irq", &self.irq)
+            .field("affinity", &self.affinity)
+            .field("effective", &self.effective)
+            .finish_non_exhaustive()
     }
 }
 

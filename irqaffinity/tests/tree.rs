@@ -429,3 +429,13 @@ fn results_survive_serde() {
         r#"{"irq":4,"requested":"1","affinity":"1","effective":"0","pending":true}"#
     );
 }
+
+#[test]
+fn guards_can_go_to_other_threads() {
+    fn is<T: Send + Sync>() {}
+    is::<irqaffinity::AffinityGuard>();
+    is::<Saved>();
+    is::<Irqbalance>();
+    is::<irqaffinity::InterruptsReader>();
+    is::<Error>();
+}

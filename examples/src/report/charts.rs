@@ -94,6 +94,7 @@ pub(super) fn effects(results: &Results) -> String {
             .disable_y_axis()
             .y_labels(0)
             .x_labels(9)
+            .x_label_formatter(&|x| number(*x))
             .x_desc("change of µs per loop against the baseline, percent")
             .axis_style(INK)
             .light_line_style(TRANSPARENT)
@@ -147,15 +148,34 @@ pub(super) fn power(results: &Results) -> Option<String> {
     }))
 }
 
-/// One rate over the time line, coloured by the variant that ran. `None` where it is never
-/// known.
+/// A rate over the time line.
+pub(super) enum Rate {
+    /// As a chart.
+    Chart(String),
+    /// It was 0 throughout.
+    Zero,
+    /// It is never known.
+    NotCounted,
+}
+
+/// One rate over the time line, coloured by the variant that ran.
 pub(super) fn rate_by_variant(
     results: &Results,
     label: &str,
     rate: impl Fn(&Sample) -> Option<f64>,
-) -> Option<String> {
-    let y = range(results.samples.iter().filter_map(&rate), true)?;
-    Some(draw((360, 190), |area| {
+) -> Rate {
+    let Some(y) = range(results.samples.iter().filter_map(&rate), true) else {
+        return Rate::NotCounted;
+    };
+    if results
+        .samples
+        .iter()
+        .filter_map(&rate)
+        .all(|rate| rate == 0.0)
+    {
+        return Rate::Zero;
+    }
+    Rate::Chart(draw((440, 200), |area| {
         let mut chart = axes(area, time_line(results), y, "seconds", label)?;
         for run in &results.runs {
             let Some(during) = results.samples.get(run.first_sample..run.end_sample) else {
@@ -313,10 +333,10 @@ fn number(value: f64) -> String {
         format!("{:.0}k", value / 1e3)
     } else if size >= 100.0 || value == 0.0 {
         format!("{value:.0}")
-    } else if size >= 1.0 {
-        format!("{value:.1}")
     } else {
-        format!("{value:.3}")
+        let digits = if size >= 1.0 { 1 } else { 3 };
+        let text = format!("{value:.digits$}");
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
     }
 }
 
@@ -345,7 +365,8 @@ mod tests {
     #[test]
     fn figures_are_short() {
         assert_eq!(number(0.0), "0");
-        assert_eq!(number(0.25), "0.250");
+        assert_eq!(number(0.25), "0.25");
+        assert_eq!(number(20.0), "20");
         assert_eq!(number(12.34), "12.3");
         assert_eq!(number(1234.0), "1234");
         assert_eq!(number(65_000.0), "65k");

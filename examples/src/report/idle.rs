@@ -2,12 +2,12 @@
 
 use experiment::{IdleSample, Results, Sample};
 
-use super::charts;
+use super::charts::{self, Rate};
 
-/// One state's charts, each with what it shows; `None` where this kernel does not count it.
+/// One state's charts, each with what it shows.
 pub(super) struct StateCharts {
     pub(super) name: String,
-    pub(super) charts: Vec<(&'static str, Option<String>)>,
+    pub(super) charts: Vec<(&'static str, Rate)>,
 }
 
 /// Every state that appears in the samples, in the kernel's order.

@@ -4,7 +4,8 @@ use experiment::statistics::Verdict;
 use experiment::{Comparison, Ending, Results};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::{charts, idle, palette};
+use super::charts::{self, Rate};
+use super::{idle, palette};
 use crate::figures;
 
 const STYLE: &str = "
@@ -17,8 +18,9 @@ svg { max-width: 100%; height: auto; }
 table { border-collapse: collapse; display: block; overflow-x: auto; }
 th, td { text-align: left; padding: .2rem .8rem .2rem 0; border-bottom: 1px solid var(--line);
   vertical-align: top; }
+th { white-space: nowrap; }
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
-.small { display: grid; gap: .5rem 1rem; grid-template-columns: repeat(auto-fill, minmax(19rem, 1fr)); }
+.small { display: grid; gap: .5rem 1rem; grid-template-columns: repeat(auto-fill, minmax(min(100%, 24rem), 1fr)); }
 .swatch { display: inline-block; width: .8em; height: .8em; margin: 0 .4em 0 1em; }
 .note { border-left: 4px solid #d55e00; padding-left: .8rem; }
 code { overflow-wrap: anywhere; }
@@ -237,10 +239,11 @@ fn idle_states(results: &Results) -> Markup {
         @for state in &states {
             h3 { (state.name) }
             div.small {
-                @for (what, svg) in &state.charts {
-                    @match svg {
-                        Some(svg) => (figure(svg, &format!("{}: {what}", state.name))),
-                        None => p { (what) ": not counted by this kernel." },
+                @for (what, rate) in &state.charts {
+                    @match rate {
+                        Rate::Chart(svg) => (figure(svg, &format!("{}: {what}", state.name))),
+                        Rate::Zero => p { (what) ": none throughout the experiment." },
+                        Rate::NotCounted => p { (what) ": not counted by this kernel." },
                     }
                 }
             }

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use hostfs::{Process, Restore};
 
 use super::output::Output;
+use super::run_dir::RunDir;
 use super::{Irqbalance, NAME, check_machine, check_none_runs, program, sys};
 use crate::{Error, Result, Saved};
 
@@ -42,6 +43,7 @@ impl Builder {
     }
 
     /// Records every affinity, then runs `irqbalance --foreground` with these options.
+    /// While it runs there is a `/run/irqbalance` for its socket.
     ///
     /// Needs root. Call it on a thread that lives as long as the child is to run: when that
     /// thread ends, the kernel ends the child.
@@ -59,6 +61,7 @@ impl Builder {
         };
         check_none_runs(fs)?;
         let saved = Saved::take(record)?;
+        let run_dir = RunDir::make();
         let (mut child, output) = self.spawn(&program).map_err(|error| Error::NotStarted {
             program,
             os: (&error).into(),
@@ -75,6 +78,7 @@ impl Builder {
             child,
             ended: None,
             output,
+            run_dir,
             saved: Some(saved),
         })
     }

@@ -34,6 +34,7 @@
 mod builder;
 mod output;
 mod program;
+mod run_dir;
 mod sys;
 
 use std::process::{Child, ExitStatus};
@@ -48,6 +49,7 @@ use nix::unistd::{Pid, geteuid};
 use crate::{AffinityGuard, Error, Irq, Report, Result, Saved, default_affinity, set_affinity};
 pub use builder::Builder;
 use output::Output;
+use run_dir::RunDir;
 
 /// The name of the program and of its process.
 const NAME: &str = "irqbalance";
@@ -78,6 +80,7 @@ pub struct Irqbalance {
     /// What it exited with, once it is reaped.
     ended: Option<ExitStatus>,
     output: Output,
+    run_dir: RunDir,
     /// `None` once the affinities are put back.
     saved: Option<Saved>,
 }
@@ -228,6 +231,7 @@ impl Irqbalance {
 
     fn end(&mut self) -> Result<Report> {
         let ended = self.end_child();
+        self.run_dir.forget(self.process.pid);
         let report = self.saved.take().map(Saved::restore).unwrap_or_default();
         match ended? {
             None => Ok(report),
@@ -242,7 +246,10 @@ impl Irqbalance {
         }
         // Not reaped, so the number is still our child's.
         let pid = Pid::from_raw(self.process.pid as i32);
-        kill(pid, Signal::SIGTERM).map_err(|errno| self.failed("ending it", errno.into()))?;
+        let send = |signal| kill(pid, signal).map_err(|e| self.failed("ending it", e.into()));
+        send(Signal::SIGTERM)?;
+        // Somebody may have paused it.
+        send(Signal::SIGCONT)?;
         let end = Instant::now() + TIME_TO_END;
         while Instant::now() < end {
             if self.try_wait()?.is_some() {

@@ -54,6 +54,7 @@ fn script(text: &str) -> (tempfile::TempDir, PathBuf) {
 #[test]
 fn it_moves_interrupts_and_leaves_none_moved() {
     let Some(machine) = machine() else { return };
+    let run_dir = fs::exists("/run/irqbalance").unwrap();
     let before = Irq::read_all(&machine.fs).unwrap();
     let builder = Irqbalance::builder().powerthresh(2).interval(1);
     let mut child = builder.start(&machine.record).unwrap();
@@ -75,6 +76,9 @@ fn it_moves_interrupts_and_leaves_none_moved() {
     });
     eprintln!("{report}");
     assert!(!is_there(&process), "it has ended and is reaped");
+    let socket = format!("/run/irqbalance/irqbalance{}.sock", process.pid);
+    assert!(!fs::exists(socket).unwrap());
+    assert_eq!(fs::exists("/run/irqbalance").unwrap(), run_dir);
     let after = Irq::read_all(&machine.fs).unwrap();
     assert_eq!(before.len(), after.len());
     for (was, is) in before.iter().zip(&after) {
@@ -305,12 +309,9 @@ fn a_program_that_is_not_there_or_not_one() {
         "{error}"
     );
     let (_dir, path) = script("");
-    fs::write(&path, "no program").unwrap();
+    fs::write(&path, "#!/no/such/interpreter\n").unwrap();
     let _machine = Machine::alone();
     let error = start(path.to_str().unwrap());
-    let expected = format!(
-        "{}: could not be started: Exec format error",
-        path.display()
-    );
+    let expected = format!("{}: could not be started: No such file", path.display());
     assert!(error.to_string().starts_with(&expected), "{error}");
 }

@@ -29,6 +29,7 @@ const RUN: Duration = Duration::from_secs(1);
 #[derive(Parser)]
 #[command(
     name = "ab",
+    args_override_self = true,
     after_help = "\
 Factors:
   irqbalance:off                             no irqbalance; a running one is paused, its moves undone

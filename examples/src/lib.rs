@@ -10,3 +10,8 @@ pub mod output;
 pub mod report;
 pub mod results_dir;
 pub mod table;
+
+/// The README's programs, compiled and run as doc tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+pub struct Readme;

@@ -192,8 +192,8 @@ fn wrong_usage_ends_with_2_and_says_what_there_is() {
     wrong(&["--blocks", "0"], "--blocks");
     wrong(&["--stops", "1"], "--stops");
     wrong(&["--margin=-1%"], "--margin");
-    wrong(&["--loops", "5", "--seconds", "1"], "--seconds");
-    wrong(&["--seconds", "0"], "--seconds");
+    wrong(&["--seconds", "1"], "cannot be used with");
+    wrong(&["--seconds", "0"], "at least a millisecond");
     wrong(&["--root", "/nowhere"], "/nowhere: not there");
     wrong(
         &["--variant", "a", "--transport", "spin", "--cpus", "0"],

@@ -268,3 +268,123 @@ fn gone(
             reopened: false,
         })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::snapshot::Layout;
+    use hostfs::Stamp;
+    use proptest::prelude::*;
+
+    /// Counters of each state of each CPU, at a second.
+    type Values = Vec<Vec<[Option<u64>; 5]>>;
+
+    fn snapshot(layout: &Arc<Layout>, second: u64, values: &Values) -> Snapshot {
+        let clock = Duration::from_secs(second);
+        let mut snapshot = Snapshot::empty(layout);
+        snapshot.stamp = Stamp::between(clock, clock, clock);
+        for (cpu, values) in snapshot.cpus.iter_mut().zip(values) {
+            cpu.stamp = snapshot.stamp;
+            for (state, values) in cpu.states.iter_mut().zip(values) {
+                let [usage, time_us, above, below, rejected] = *values;
+                state.counters = match (usage, time_us) {
+                    (Some(usage), Some(time_us)) => Ok(Counters {
+                        usage,
+                        time_us,
+                        above,
+                        below,
+                        rejected,
+                    }),
+                    _ => Err(Fault::Gone),
+                };
+            }
+        }
+        snapshot
+    }
+
+    fn layout() -> Arc<Layout> {
+        let states = ["POLL", "C1", "C6"];
+        let states = (0..).zip(states.map(str::to_owned)).collect::<Vec<_>>();
+        let cpus = (0..2).map(|cpu| LayoutCpu {
+            cpu,
+            states: states.clone(),
+        });
+        Arc::new(Layout {
+            cpus: cpus.collect(),
+        })
+    }
+
+    fn values() -> impl Strategy<Value = Values> {
+        // Small ones, so that rises and falls are both common; and any.
+        let counter = prop_oneof![
+            8 => (0u64..4).prop_map(Some),
+            2 => any::<u64>().prop_map(Some),
+            1 => Just(None),
+        ];
+        let state = [(); 5].map(|()| counter.clone());
+        proptest::collection::vec(proptest::collection::vec(state, 3), 2)
+    }
+
+    /// Worked out apart from the crate's own arithmetic, in numbers that can't wrap.
+    fn difference(before: Option<u64>, after: Option<u64>) -> Option<i128> {
+        Some(i128::from(after?) - i128::from(before?))
+    }
+
+    proptest! {
+        /// No two snapshots give a negative or wrapped figure.
+        #[test]
+        fn a_figure_is_the_true_difference_or_there_is_none(before in values(), after in values()) {
+            let layout = layout();
+            let delta = snapshot(&layout, 2, &after).since(&snapshot(&layout, 1, &before));
+            for (cpu, got) in delta.cpus.iter().enumerate() {
+                let fell = (0..3).any(|state| {
+                    let (before, after) = (before[cpu][state], after[cpu][state]);
+                    let known = |v: [Option<u64>; 5]| v[0].is_some() && v[1].is_some();
+                    known(before) && known(after)
+                        && before.into_iter().zip(after).any(|(b, a)| {
+                            difference(b, a).is_some_and(|d| d < 0)
+                        })
+                });
+                for (state, got) in got.states.iter().enumerate() {
+                    let Outcome::Counted(counts) = &got.outcome else {
+                        prop_assert!(matches!(got.outcome, Outcome::Reset | Outcome::Gone));
+                        prop_assert!(got.outcome != Outcome::Reset || fell);
+                        continue;
+                    };
+                    prop_assert!(!fell);
+                    let figures = [
+                        Some(counts.entries), Some(counts.time_us),
+                        counts.too_deep, counts.too_shallow, counts.rejected,
+                    ];
+                    for (at, figure) in figures.into_iter().enumerate() {
+                        let true_one = difference(before[cpu][state][at], after[cpu][state][at]);
+                        prop_assert_eq!(figure.map(i128::from), true_one);
+                    }
+                }
+            }
+        }
+
+        /// Sums are those of the CPUs that they name.
+        #[test]
+        fn a_sum_is_that_of_its_cpus(before in values(), after in values()) {
+            let layout = layout();
+            let delta = snapshot(&layout, 2, &after).since(&snapshot(&layout, 1, &before));
+            for (state, sum) in delta.sum().iter().enumerate() {
+                prop_assert_eq!(sum.cpus.len() + sum.missing.len(), 2);
+                prop_assert_eq!(sum.cpu_time, Duration::from_secs(sum.cpus.len() as u64));
+                let counted = sum.cpus.iter().map(|cpu| {
+                    delta.cpus[cpu as usize].states[state].outcome.counts().unwrap()
+                });
+                let entries: u128 = counted.clone().map(|c| u128::from(c.entries)).sum();
+                let time_us: u128 = counted.map(|c| u128::from(c.time_us)).sum();
+                match &sum.counts {
+                    None => prop_assert!(sum.cpus.is_empty()),
+                    Some(counts) => prop_assert_eq!(
+                        (u128::from(counts.entries), u128::from(counts.time_us)),
+                        (entries, time_us)
+                    ),
+                }
+            }
+        }
+    }
+}

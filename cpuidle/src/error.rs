@@ -149,4 +149,23 @@ mod tests {
             "expected a number, found \"x\""
         );
     }
+
+    #[test]
+    fn a_refusal_and_a_value_that_was_not_taken_are_named() {
+        let path = PathBuf::from("/sys/x/disable");
+        let refused = Error::NotPermitted { path: path.clone() };
+        assert_eq!(
+            refused.to_string(),
+            "/sys/x/disable: not permitted: run as root (CAP_SYS_ADMIN is needed)"
+        );
+        let not_taken = Error::NotTaken {
+            path,
+            wrote: "1".into(),
+            holds: "0".into(),
+        };
+        assert_eq!(
+            not_taken.to_string(),
+            "/sys/x/disable: wrote \"1\", but it holds \"0\""
+        );
+    }
 }

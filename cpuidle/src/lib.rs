@@ -7,7 +7,10 @@
 //! let idle = match CpuIdle::open(&HostFs::live()) {
 //!     Ok(idle) => idle,
 //!     // Says which case it is and what would help.
-//!     Err(why) => return println!("{why}"),
+//!     Err(why) => {
+//!         println!("{why}");
+//!         return Ok(());
+//!     }
 //! };
 //! let mut reader = idle.snapshotter()?;
 //! let before = reader.snapshot();

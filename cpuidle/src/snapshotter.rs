@@ -210,3 +210,39 @@ impl Online {
         Ok(&self.cpus)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// A file that was opened anew may be another state's: that is looked at then.
+    #[test]
+    fn a_state_is_known_by_its_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let cpus = dir.path().join("sys/devices/system/cpu");
+        let state = cpus.join("cpu0/cpuidle/state0");
+        fs::create_dir_all(&state).unwrap();
+        fs::write(cpus.join("online"), "0\n").unwrap();
+        fs::write(state.join("name"), "C1\n").unwrap();
+        for file in ["usage", "time"] {
+            fs::write(state.join(file), "5\n").unwrap();
+        }
+        let host = HostFs::at(dir.path()).unwrap();
+        let mut reader = crate::CpuIdle::open(&host).unwrap().snapshotter().unwrap();
+        let files = &mut reader.cpus[0].states[0];
+        files.known = 1;
+        assert_eq!(files.read(&host).unwrap().usage, 5);
+        assert_eq!(files.known, 0, "looked at once");
+        files.known = 1;
+        fs::write(state.join("name"), "C1E\n").unwrap();
+        for _ in 0..2 {
+            assert_eq!(
+                files.read(&host).unwrap_err().to_string(),
+                "another state, \"C1E\", took its place"
+            );
+        }
+        fs::remove_file(state.join("name")).unwrap();
+        assert_eq!(files.read(&host), Err(Fault::Gone));
+    }
+}

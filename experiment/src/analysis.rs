@@ -31,7 +31,7 @@ pub fn analyse(
     let rule = Rule::new(plan.margin_percent, compared)
         .or(Rule::new(0.0, compared))
         .expect("0 is a margin");
-    let noise = noise_check(&cells.pairs(0, true, |run| pooled(run)), &rule);
+    let noise = noise_check(&cells.pairs(0, true, pooled), &rule);
     let mut comparisons = compare(&cells, &rule);
     settle(comparisons.iter_mut().map(|c| &mut c.effect), &noise);
     Analysis {

@@ -18,7 +18,7 @@ svg { max-width: 100%; height: auto; }
 table { border-collapse: collapse; display: block; overflow-x: auto; }
 th, td { text-align: left; padding: .2rem .8rem .2rem 0; border-bottom: 1px solid var(--line);
   vertical-align: top; }
-th { white-space: nowrap; }
+th, td.n { white-space: nowrap; }
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
 .small { display: grid; gap: .5rem 1rem; grid-template-columns: repeat(auto-fill, minmax(min(100%, 24rem), 1fr)); }
 .swatch { display: inline-block; width: .8em; height: .8em; margin: 0 .4em 0 1em; }
@@ -157,7 +157,12 @@ fn comparisons(results: &Results) -> Markup {
                 th.n { "effect" } th.n { "95 % interval" } th { "verdict" }
                 th.n { "detectable" } th.n { "p (sign flip)" }
             }
-            @for comparison in &results.comparisons { (comparison_row(comparison)) }
+            // What was never measured is explained below, under "Power".
+            @for comparison in &results.comparisons {
+                @if comparison.primary || comparison.effect.effect_percent.is_some() {
+                    (comparison_row(comparison))
+                }
+            }
             @let noise = &results.noise_check;
             tr {
                 td { (results.plan.variants[0].name) " again" } td { "µs per loop" } td { "all" }

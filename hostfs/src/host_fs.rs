@@ -1,6 +1,5 @@
 //! The root below which the machine is read: `/`, a captured tree, or a mounted host.
 
-use std::cmp::Ordering;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -14,6 +13,7 @@ use nix::fcntl::{OFlag, OpenHow, ResolveFlag, open, openat2, readlinkat};
 use nix::sys::stat::Mode;
 use nix::sys::statfs::{FsType, PROC_SUPER_MAGIC, SYSFS_MAGIC, fstatfs};
 
+use crate::numeric_order::numeric_order;
 use crate::{Attribute, Error, Result};
 
 /// How often a lookup is tried again when a rename anywhere on the system disturbed it.
@@ -381,40 +381,6 @@ fn type_name<T>() -> &'static str {
         name if name.ends_with("CpuSet") => "a list of CPUs",
         name => name,
     }
-}
-
-/// Compares names with the numbers in them by value.
-fn numeric_order(a: &str, b: &str) -> Ordering {
-    let (mut a_rest, mut b_rest) = (a, b);
-    loop {
-        let (Some(x), Some(y)) = (a_rest.chars().next(), b_rest.chars().next()) else {
-            return a_rest.len().cmp(&b_rest.len()).then_with(|| a.cmp(b));
-        };
-        if x.is_ascii_digit() && y.is_ascii_digit() {
-            let (x, y);
-            (x, a_rest) = split_digits(a_rest);
-            (y, b_rest) = split_digits(b_rest);
-            // Without leading zeros, the longer number is the larger.
-            match x.len().cmp(&y.len()).then_with(|| x.cmp(y)) {
-                Ordering::Equal => {}
-                unequal => return unequal,
-            }
-        } else if x == y {
-            (a_rest, b_rest) = (&a_rest[x.len_utf8()..], &b_rest[y.len_utf8()..]);
-        } else {
-            return x.cmp(&y);
-        }
-    }
-}
-
-/// The number that the text begins with, without leading zeros, and the rest.
-fn split_digits(text: &str) -> (&str, &str) {
-    let end = text
-        .bytes()
-        .position(|b| !b.is_ascii_digit())
-        .unwrap_or(text.len());
-    let (digits, rest) = text.split_at(end);
-    (digits.trim_start_matches('0'), rest)
 }
 
 #[cfg(test)]

@@ -40,6 +40,7 @@ mod cpu_set;
 mod error;
 mod host_fs;
 pub mod interrupts;
+mod numeric_order;
 pub mod pci;
 mod process;
 mod restore;

@@ -214,6 +214,29 @@ fn after_a_kill_the_record_is_replayed_and_twice_is_harmless() {
 }
 
 #[test]
+fn a_replay_goes_the_way_back_and_knows_one_that_was_begun() {
+    let m = Machine::new();
+    let change = |record: &Restore| {
+        let change = record.set("sys/a", "0").unwrap();
+        vec![change.with_way_back("via").unwrap()]
+    };
+    m.killed_while(change);
+    Restore::replay(m.records()).unwrap();
+    assert_eq!(m.holds("sys/a"), "1");
+
+    m.killed_while(change);
+    m.other_writes("sys/a", "via\n");
+    let replayed = Restore::replay(m.records()).unwrap();
+    assert_eq!(replayed[0].outcomes[0].1, Ok(Restored::PutBack));
+    assert_eq!(m.holds("sys/a"), "1");
+
+    m.killed_while(change);
+    m.other_writes("sys/a", "else\n");
+    Restore::replay(m.records()).unwrap();
+    assert_eq!(m.holds("sys/a"), "else", "somebody else's");
+}
+
+#[test]
 fn the_record_is_there_while_changed_and_gone_after() {
     let m = Machine::new();
     let record = m.journaled().unwrap();

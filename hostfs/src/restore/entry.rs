@@ -156,6 +156,26 @@ impl Entry {
         }
     }
 
+    /// Writes the value that is to come before what was found, where there is one and the
+    /// file holds what we wrote; true if time should pass before [`put_back`](Self::put_back).
+    #[cfg(feature = "journal")]
+    pub(super) fn set_out(&self, fs: &HostFs) -> bool {
+        let Entry::File {
+            path,
+            found,
+            wrote,
+            way_back: Some(via),
+        } = self
+        else {
+            return false;
+        };
+        let holds = fs.read_text(path).ok();
+        let is_ours = holds.is_some_and(|holds| {
+            holds != *via && (holds == *found || wrote.as_ref().is_none_or(|wrote| holds == *wrote))
+        });
+        is_ours && fs.write(path, via).is_ok()
+    }
+
     /// The change's file, below its root.
     #[cfg(feature = "journal")]
     pub(super) fn path(&self) -> Option<&Path> {
@@ -179,7 +199,9 @@ fn put_back_file(
         Err(error) => return Err(error),
     };
     let as_found = holds == found;
-    if !as_found && wrote.is_some_and(|wrote| holds != wrote) {
+    // A way back that was begun is ours too.
+    let is_ours = wrote.is_none_or(|wrote| holds == wrote || way_back == Some(&holds));
+    if !as_found && !is_ours {
         return Ok(Restored::LeftAlone { holds });
     }
     if as_found && way_back.is_none() {

@@ -8,11 +8,16 @@ use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
 
 use super::{Entry, Restore, Restored, State};
 use crate::{Error, HostFs, Result};
 
 const SCHEMA: &str = "restore-record/1";
+
+/// What values that are written on the way back are given to take effect, all together: an
+/// interrupt may move to its CPU only when it next fires.
+const WAY_BACK: Duration = Duration::from_millis(250);
 
 #[derive(Debug)]
 pub(super) struct Journal {
@@ -125,6 +130,10 @@ impl Restore {
             let fs = HostFs::at(&record.head.root)?;
             let mut outcomes = Vec::new();
             if record.is_of_boot(boot_id(&fs).as_deref()) {
+                let set_out = record.entries.iter().filter(|entry| entry.set_out(&fs));
+                if set_out.count() > 0 {
+                    std::thread::sleep(WAY_BACK);
+                }
                 for entry in record.entries.iter().rev() {
                     outcomes.push((entry.clone(), entry.put_back(&fs)));
                 }

@@ -162,43 +162,36 @@ impl Snapshot {
     /// What happened from an earlier snapshot to this one, of the same reader or of another
     /// one on the same machine.
     pub fn since(&self, earlier: &Snapshot) -> Delta {
-        let same = Arc::ptr_eq(&self.layout, &earlier.layout);
-        let mut cpus: Vec<CpuDelta> = self
-            .layout
-            .cpus
-            .iter()
-            .zip(&self.cpus)
-            .enumerate()
-            .map(|(at, (layout, after))| {
-                let at = match same {
-                    true => Some(at),
-                    false => earlier.position(after.cpu),
-                };
-                let before = at.map(|at| (&earlier.layout.cpus[at], &earlier.cpus[at]));
-                cpu_delta(layout, after, before)
-            })
-            .collect();
-        if !same {
-            let left = earlier
-                .layout
-                .cpus
-                .iter()
-                .filter(|cpu| self.position(cpu.cpu).is_none());
-            cpus.extend(left.map(|cpu| CpuDelta {
-                cpu: cpu.cpu,
-                elapsed: Elapsed::default(),
-                states: gone(cpu, |_| true).collect(),
-            }));
-            cpus.sort_by_key(|cpu| cpu.cpu);
-        }
+        let cpus = if Arc::ptr_eq(&self.layout, &earlier.layout) {
+            self.pairs()
+                .zip(earlier.pairs())
+                .map(|((layout, after), before)| cpu_delta(layout, after, Some(before)))
+                .collect()
+        } else {
+            self.cpus_since(earlier)
+        };
         Delta {
             elapsed: self.stamp.since(&earlier.stamp).unwrap_or_default(),
             cpus,
         }
     }
 
-    fn position(&self, cpu: u32) -> Option<usize> {
-        self.cpus.iter().position(|there| there.cpu == cpu)
+    /// As [`since`](Self::since), of another reader, which can have other CPUs.
+    fn cpus_since(&self, earlier: &Snapshot) -> Vec<CpuDelta> {
+        let here = self
+            .pairs()
+            .map(|(layout, after)| cpu_delta(layout, after, earlier.find(layout.cpu)));
+        let left = earlier
+            .pairs()
+            .filter(|(layout, _)| self.find(layout.cpu).is_none())
+            .map(|(layout, _)| CpuDelta {
+                cpu: layout.cpu,
+                elapsed: Elapsed::default(),
+                states: gone(layout, |_| true).collect(),
+            });
+        let mut cpus: Vec<CpuDelta> = here.chain(left).collect();
+        cpus.sort_by_key(|cpu| cpu.cpu);
+        cpus
     }
 }
 

@@ -106,13 +106,21 @@ impl Snapshot {
 
     /// Each state of a CPU with its index and name.
     pub fn states(&self, cpu: u32) -> impl Iterator<Item = (u32, &str, &StateSnapshot)> {
-        let at = self.cpus.iter().position(|there| there.cpu == cpu);
-        at.into_iter().flat_map(|at| {
-            let names = &self.layout.cpus[at].states;
-            names
+        self.find(cpu).into_iter().flat_map(|(layout, cpu)| {
+            layout
+                .states
                 .iter()
-                .zip(&self.cpus[at].states)
+                .zip(&cpu.states)
                 .map(|((index, name), state)| (*index, name.as_str(), state))
         })
+    }
+
+    /// Each CPU with its part of the layout. (One that was deserialised may lack some.)
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (&LayoutCpu, &CpuSnapshot)> {
+        self.layout.cpus.iter().zip(&self.cpus)
+    }
+
+    pub(crate) fn find(&self, cpu: u32) -> Option<(&LayoutCpu, &CpuSnapshot)> {
+        self.pairs().find(|(layout, _)| layout.cpu == cpu)
     }
 }

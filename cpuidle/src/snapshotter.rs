@@ -183,6 +183,7 @@ fn read_newer(counter: &mut Option<Attribute>) -> hostfs::Result<Option<u64>> {
 struct Online {
     file: Attribute,
     path: PathBuf,
+    buffer: Vec<u8>,
     text: Vec<u8>,
     cpus: CpuSet,
 }
@@ -192,14 +193,14 @@ impl Online {
         Ok(Self {
             file: fs.attribute(online_path())?,
             path: fs.full_path(online_path()),
+            buffer: vec![0; PAGE],
             text: Vec::new(),
             cpus: CpuSet::new(),
         })
     }
 
     fn read(&mut self) -> Result<&CpuSet, Fault> {
-        let mut buffer = [0; PAGE];
-        let text = self.file.read(&mut buffer)?;
+        let text = self.file.read(&mut self.buffer)?;
         if text != self.text {
             let list = String::from_utf8_lossy(text);
             self.cpus = list

@@ -1,11 +1,6 @@
 //! Why a machine has no idle states.
 
-use std::io::Read;
-
-use hostfs::HostFs;
-
-/// Every CPU has the same flags; the first one's are within this many bytes.
-const FIRST_CPU_BYTES: u64 = 1 << 16;
+use hostfs::{CommandLine, CpuInfo, HostFs};
 
 /// Why no online CPU has idle states.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -45,35 +40,22 @@ pub enum Absent {
 impl Absent {
     /// Finds out which case it is, given `current_driver` where there is such a file.
     pub(crate) fn find(fs: &HostFs, driver: Option<&str>) -> Self {
-        let parameters = fs.read_text("proc/cmdline").unwrap_or_default();
+        let line = CommandLine::read(fs).unwrap_or_default();
         let mut idle = None;
-        for parameter in parameters.split_whitespace() {
-            match parameter.split_once('=') {
-                Some(("cpuidle.off", value)) if value != "0" => return Absent::SwitchedOff,
-                Some(("idle", value @ ("poll" | "halt"))) => idle = Some(value.to_owned()),
+        for parameter in line.parameters() {
+            match parameter {
+                ("cpuidle.off", Some(value)) if value != "0" => return Absent::SwitchedOff,
+                ("idle", Some(value @ ("poll" | "halt"))) => idle = Some(value.to_owned()),
                 _ => {}
             }
         }
         match (idle, driver) {
             (Some(value), _) => Absent::IdleParameter { value },
-            _ if is_virtual_machine(fs) => Absent::VirtualMachine,
+            _ if CpuInfo::read(fs).virtual_machine == Some(true) => Absent::VirtualMachine,
             (None, Some(driver)) => Absent::NoDriver {
                 driver: driver.to_owned(),
             },
             (None, None) => Absent::NotBuilt,
         }
     }
-}
-
-fn is_virtual_machine(fs: &HostFs) -> bool {
-    let mut bytes = Vec::new();
-    if let Ok(file) = fs.open("proc/cpuinfo") {
-        // What was read before a failure still counts.
-        let _ = file.take(FIRST_CPU_BYTES).read_to_end(&mut bytes);
-    }
-    String::from_utf8_lossy(&bytes).lines().any(|line| {
-        line.split_once(':').is_some_and(|(key, flags)| {
-            key.trim() == "flags" && flags.split_whitespace().any(|flag| flag == "hypervisor")
-        })
-    })
 }

@@ -1,6 +1,6 @@
 //! What an experiment runs on, as far as it must be known to believe the figures.
 
-use hostfs::{CpuSet, HostFs, Process, Topology};
+use hostfs::{CommandLine, CpuInfo, CpuSet, HostFs, Process, Topology};
 use serde::{Deserialize, Serialize};
 
 /// The machine. What it does not say is `None`.
@@ -44,21 +44,21 @@ impl Machine {
     pub fn read(fs: &HostFs) -> Self {
         let text = |path: &str| fs.read_text(path).ok().filter(|text| !text.is_empty());
         let topology = Topology::read(fs).ok();
-        let cpuinfo = fs.read_text("proc/cpuinfo").unwrap_or_default();
+        let cpu = CpuInfo::read(fs);
         let first = topology.as_ref().and_then(|t| t.online.min()).unwrap_or(0);
         let cpufreq =
             |name: &str| text(&format!("sys/devices/system/cpu/cpu{first}/cpufreq/{name}"));
         let cpuidle = |name: &str| text(&format!("sys/devices/system/cpu/cpuidle/{name}"));
         Self {
-            cpu_model: cpu_model(&cpuinfo),
+            cpu_model: cpu.model,
             online: topology.as_ref().map(|t| t.online.clone()),
             isolated: topology.as_ref().map(|t| t.isolated.clone()),
             packages: topology.as_ref().map(Topology::packages),
             cores: topology.as_ref().map(Topology::cores),
             nodes: topology.as_ref().map(Topology::nodes),
             kernel: fs.kernel_release().ok(),
-            command_line: text("proc/cmdline"),
-            virtual_machine: virtual_machine(&cpuinfo),
+            command_line: CommandLine::read(fs).ok().map(|line| line.to_string()),
+            virtual_machine: cpu.virtual_machine,
             idle_driver: cpuidle("current_driver"),
             // The second is the name on kernels where it can't be changed.
             idle_governor: cpuidle("current_governor").or(cpuidle("current_governor_ro")),
@@ -121,55 +121,9 @@ impl Machine {
     }
 }
 
-/// `model name` on x86, `cpu` on POWER, `Model` or `Hardware` on Arm boards.
-fn cpu_model(cpuinfo: &str) -> Option<String> {
-    ["model name", "cpu model", "Model", "Hardware", "cpu"]
-        .iter()
-        .find_map(|key| field(cpuinfo, key))
-}
-
-fn virtual_machine(cpuinfo: &str) -> Option<bool> {
-    let flags = field(cpuinfo, "flags")?;
-    Some(
-        flags
-            .split_ascii_whitespace()
-            .any(|flag| flag == "hypervisor"),
-    )
-}
-
-fn field(cpuinfo: &str, key: &str) -> Option<String> {
-    cpuinfo.lines().find_map(|line| {
-        let (name, value) = line.split_once(':')?;
-        let value = value.trim();
-        (name.trim() == key && !value.is_empty()).then(|| value.to_owned())
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_cpu_tells_its_model_and_whether_it_is_virtual() {
-        let virtual_cpu = "processor\t: 0\nmodel name\t: Some CPU @ 2.00GHz\n\
-                           flags\t\t: fpu hypervisor msr\n";
-        assert_eq!(
-            cpu_model(virtual_cpu).as_deref(),
-            Some("Some CPU @ 2.00GHz")
-        );
-        assert_eq!(virtual_machine(virtual_cpu), Some(true));
-        assert_eq!(virtual_machine("flags\t: fpu hypervisors\n"), Some(false));
-        assert_eq!(
-            virtual_machine("Features\t: fp asimd\n"),
-            None,
-            "Arm has no such flag"
-        );
-        assert_eq!(
-            cpu_model("Hardware\t: BCM2835\n").as_deref(),
-            Some("BCM2835")
-        );
-        assert_eq!(cpu_model(""), None);
-    }
 
     #[test]
     fn an_empty_root_says_nothing_and_does_not_fail() {

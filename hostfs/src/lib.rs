@@ -25,6 +25,7 @@
 //! | `proc/interrupts` | [`interrupts`] |
 //! | `sys/bus/pci/devices` | [`pci`] |
 //! | `proc/<pid>/stat` | [`Process`] |
+//! | `proc/cpuinfo`, `proc/cmdline` | [`CpuInfo`], [`CommandLine`] |
 //! | what a file held before a change | [`Restore`] |
 //! | `CLOCK_MONOTONIC` and `CLOCK_BOOTTIME` beside a reading | [`Stamp`] |
 //!
@@ -36,6 +37,8 @@
 compile_error!("hostfs describes Linux by its /proc and /sys: it works on Linux only");
 
 mod attribute;
+mod command_line;
+mod cpu_info;
 mod cpu_set;
 mod error;
 mod host_fs;
@@ -48,6 +51,8 @@ mod sampler;
 mod stamp;
 mod topology;
 pub use attribute::Attribute;
+pub use command_line::CommandLine;
+pub use cpu_info::CpuInfo;
 pub use cpu_set::{CpuSet, Iter as CpuSetIter, ParseCpuSetError};
 pub use error::{Error, OsError, Result};
 pub use host_fs::HostFs;

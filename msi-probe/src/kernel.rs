@@ -1,6 +1,6 @@
 //! Whether the kernel can use MSI at all: how it was built, and what its command line says.
 
-use hostfs::{Error, HostFs};
+use hostfs::{CommandLine, Error, HostFs};
 
 use crate::{Finding, Kernel, PciMsi};
 
@@ -14,9 +14,9 @@ pub(crate) fn read(fs: &HostFs, findings: &mut Vec<Finding>) -> Kernel {
         }
     };
     let release = fs.kernel_release().map_err(&mut note).ok();
-    let cmdline = text(fs, "proc/cmdline").map_err(&mut note).ok();
+    let line = CommandLine::read(fs).map_err(&mut note).ok();
     let mut kernel = Kernel {
-        disabled_by: cmdline.and_then(|line| disabled_by(&line)),
+        disabled_by: line.and_then(|line| disabled_by(&line)),
         pci_msi: PciMsi::Unknown,
         source: None,
         release,
@@ -65,24 +65,11 @@ fn built_with_msi(config: &str) -> Option<bool> {
 
 /// The option that forbids MSI, if the kernel's command line has it: `nomsi` among the
 /// comma-separated values of `pci=` (`pci_setup` in `drivers/pci/pci.c`).
-fn disabled_by(cmdline: &str) -> Option<String> {
-    let mut options = parameters(cmdline).into_iter();
-    let nomsi = options.any(|parameter| {
-        let values = parameter.trim_start_matches('"').strip_prefix("pci=");
-        values.is_some_and(|values| values.trim_matches('"').split(',').any(|v| v == "nomsi"))
+fn disabled_by(line: &CommandLine) -> Option<String> {
+    let nomsi = line.parameters().any(|(name, values)| {
+        name == "pci" && values.is_some_and(|values| values.split(',').any(|v| v == "nomsi"))
     });
     nomsi.then(|| "pci=nomsi".into())
-}
-
-/// The kernel's own parameters: separated by white space outside quotation marks, and ended
-/// by `--`, behind which all is for `init` (`parse_args` in `kernel/params.c`).
-fn parameters(cmdline: &str) -> Vec<&str> {
-    let mut quoted = false;
-    let words = cmdline.trim().split(move |c: char| {
-        quoted ^= c == '"';
-        !quoted && c.is_whitespace()
-    });
-    words.take_while(|word| *word != "--").collect()
 }
 
 #[cfg(test)]
@@ -100,7 +87,11 @@ mod tests {
             "\"pci=nomsi\"",
             "init=\"/bin/sh -c x\"  pci=nomsi",
         ] {
-            assert_eq!(disabled_by(line).as_deref(), Some("pci=nomsi"), "{line:?}");
+            assert_eq!(
+                disabled_by(&CommandLine::new(line)).as_deref(),
+                Some("pci=nomsi"),
+                "{line:?}"
+            );
         }
         for line in [
             "",
@@ -114,7 +105,7 @@ mod tests {
             "dyndbg=\"file x pci=nomsi \" quiet",
             "xpci=nomsi",
         ] {
-            assert_eq!(disabled_by(line), None, "{line:?}");
+            assert_eq!(disabled_by(&CommandLine::new(line)), None, "{line:?}");
         }
     }
 

@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use hostfs::{Attribute, HostFs};
+use hostfs::{Attribute, CpuInfo, HostFs};
 
-use crate::cpuinfo::CpuInfo;
 use crate::zone::{Role, ZoneId, control_type, parse_name};
 use crate::{Domain, Error, Fault, Kind, Modulus, Skipped};
 
@@ -42,7 +41,7 @@ struct Zone {
 /// Which case it is when there is none.
 pub(crate) fn discover(fs: &HostFs) -> Result<Found, Error> {
     let cpu = CpuInfo::read(fs);
-    let (paths, dangling) = find(fs, cpu)?;
+    let (paths, dangling) = find(fs, &cpu)?;
     let class = fs.full_path(CLASS);
     if paths.is_empty() {
         return Err(if dangling {
@@ -50,11 +49,11 @@ pub(crate) fn discover(fs: &HostFs) -> Result<Found, Error> {
         } else {
             Error::NoZones {
                 path: class,
-                virtual_machine: cpu.virtual_machine,
+                virtual_machine: cpu.virtual_machine == Some(true),
             }
         });
     }
-    let found = open(fs, &describe(fs, paths), cpu);
+    let found = open(fs, &describe(fs, paths), &cpu);
     if found.zones.is_empty() {
         return Err(nothing_readable(fs, found.skipped));
     }
@@ -78,12 +77,12 @@ fn nothing_readable(fs: &HostFs, skipped: Vec<Skipped>) -> Error {
 
 /// Every zone once, by its id, and whether a control type's link leads nowhere. The kernel
 /// links all zones flat below the class; a captured tree may have them nested only.
-fn find(fs: &HostFs, cpu: CpuInfo) -> Result<(BTreeMap<ZoneId, PathBuf>, bool), Error> {
+fn find(fs: &HostFs, cpu: &CpuInfo) -> Result<(BTreeMap<ZoneId, PathBuf>, bool), Error> {
     let entries = match fs.list(CLASS) {
         Err(error) if error.is_not_found() => {
             return Err(Error::NoPowercap {
                 path: fs.full_path(CLASS),
-                virtual_machine: cpu.virtual_machine,
+                virtual_machine: cpu.virtual_machine == Some(true),
             });
         }
         entries => entries?,
@@ -140,7 +139,7 @@ fn describe(fs: &HostFs, paths: BTreeMap<ZoneId, PathBuf>) -> Vec<Zone> {
         .collect()
 }
 
-fn open(fs: &HostFs, zones: &[Zone], cpu: CpuInfo) -> Found {
+fn open(fs: &HostFs, zones: &[Zone], cpu: &CpuInfo) -> Found {
     let ids = ids(zones);
     let places = places(zones);
     let counters: Vec<Result<Attribute, Fault>> = zones
@@ -257,7 +256,7 @@ fn in_total(
     zones: &[Zone],
     places: &BTreeMap<ZoneId, (Option<u32>, Option<u32>)>,
     counters: &[Result<Attribute, Fault>],
-    cpu: CpuInfo,
+    cpu: &CpuInfo,
 ) -> Vec<bool> {
     let mut order: Vec<usize> = (0..zones.len()).collect();
     order.sort_by_key(|&at| (counters[at].is_err(), zones[at].id.is_mmio(), at));
@@ -277,7 +276,7 @@ fn in_total(
             in_total[at] = !zones[at].id.is_mmio();
             continue;
         };
-        let die = die.filter(|_| !cpu.dies_mirror_package);
+        let die = die.filter(|_| !dies_mirror_package(cpu));
         let whole = (is_dram, package, None);
         let overlaps = match die {
             Some(_) => taken.contains(&whole) || taken.contains(&(is_dram, package, die)),
@@ -302,4 +301,10 @@ fn names(zones: &[Zone], zone: &Zone) -> Vec<(PathBuf, String)> {
         .filter(|zone| zone.role.is_ok())
         .map(|zone| (zone.path.join("name"), zone.name.clone()))
         .collect()
+}
+
+/// All dies of a package show one counter, that of the package, on AMD and Hygon
+/// (`rapl_pmu_is_pkg_scope` in `arch/x86/events/rapl.c`).
+fn dies_mirror_package(cpu: &CpuInfo) -> bool {
+    matches!(cpu.vendor.as_deref(), Some("AuthenticAMD" | "HygonGenuine"))
 }

@@ -48,7 +48,6 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("rapl reads Linux's /sys/class/powercap: it works on Linux only");
 
-mod cpuinfo;
 mod discover;
 mod domain;
 mod energy;

@@ -408,7 +408,7 @@ fn after_a_kill_restore_puts_everything_back() {
 
     let refused = Run::new().ab(&["--variant", &variant]).output().unwrap();
     assert_status(&refused, 1);
-    assert!(text(&refused.stderr).contains("put them back with `restore`"));
+    assert!(text(&refused.stderr).contains("put them back with `restore --dir /run/wakecost`"));
 
     let restored = command("restore").output().unwrap();
     assert_status(&restored, 0);

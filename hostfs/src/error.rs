@@ -127,11 +127,15 @@ pub enum Error {
         holder: String,
     },
     /// A process that was killed left settings changed.
-    #[error("{}: a run that was killed left settings changed: put them back with `restore`", path.display())]
+    #[error("{}: a run that was killed left settings changed: put them back with `restore --dir {}`", path.display(), folder(path))]
     Leftover {
         /// The record of what it had changed.
         path: PathBuf,
     },
+}
+
+fn folder(path: &Path) -> std::path::Display<'_> {
+    path.parent().unwrap_or(path).display()
 }
 
 impl Error {
@@ -216,6 +220,14 @@ mod tests {
         );
         assert_eq!(sorted(Errno::ENOENT).to_string(), "sys/x: not there");
         assert!(sorted(Errno::EROFS).to_string().contains("container"));
+        let leftover = Error::Leftover {
+            path: "/run/wakecost/ab-1.json".into(),
+        };
+        assert_eq!(
+            leftover.to_string(),
+            "/run/wakecost/ab-1.json: a run that was killed left settings changed: put them \
+             back with `restore --dir /run/wakecost`"
+        );
         assert_eq!(
             sorted(Errno::EINVAL).to_string(),
             "sys/x: write failed: Invalid argument (os error 22)"

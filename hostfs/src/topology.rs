@@ -2,6 +2,8 @@
 //!
 //! `/sys/devices/system/cpu` and `node` (`drivers/base/{cpu,topology,cacheinfo,node}.c`).
 
+use nix::errno::Errno;
+
 use crate::{CpuSet, Error, HostFs, Result};
 
 const CPUS: &str = "sys/devices/system/cpu";
@@ -84,10 +86,18 @@ impl Topology {
         let present = set("present")?.unwrap_or_else(|| online.clone());
         let possible = set("possible")?.unwrap_or_else(|| present.clone());
         let nodes = read_nodes(fs)?;
-        let cpus = (&present | &online)
+        let mut cpus = (&present | &online)
             .iter()
             .map(|cpu| read_cpu(fs, cpu, &online, &nodes))
-            .collect::<Result<_>>()?;
+            .collect::<Result<Vec<_>>>()?;
+        // What was read of a CPU that went away meanwhile is part of the truth at best.
+        let still: CpuSet = fs.read(format!("{CPUS}/online"))?;
+        let online = &online & &still;
+        for cpu in cpus.iter_mut().filter(|cpu| cpu.online) {
+            if !online.contains(cpu.cpu) {
+                *cpu = CpuTopology::offline(cpu.cpu);
+            }
+        }
         Ok(Self {
             isolated: set("isolated")?.unwrap_or_default(),
             nohz_full: set("nohz_full")?.unwrap_or_default(),
@@ -125,6 +135,22 @@ impl Topology {
     }
 }
 
+impl CpuTopology {
+    /// One of which nothing more is known.
+    fn offline(cpu: u32) -> Self {
+        Self {
+            cpu,
+            online: false,
+            package: None,
+            die: None,
+            core: None,
+            siblings: CpuSet::new(),
+            last_level_cache: None,
+            node: None,
+        }
+    }
+}
+
 fn distinct<T: Ord>(values: impl Iterator<Item = Option<T>>) -> usize {
     values
         .flatten()
@@ -138,26 +164,18 @@ fn read_cpu(
     online: &CpuSet,
     nodes: &[(u32, CpuSet)],
 ) -> Result<CpuTopology> {
-    let online = online.contains(cpu);
-    let mut this = CpuTopology {
-        cpu,
-        online,
-        package: None,
-        die: None,
-        core: None,
-        siblings: CpuSet::new(),
-        last_level_cache: None,
-        node: nodes
-            .iter()
-            .find_map(|(node, cpus)| cpus.contains(cpu).then_some(*node)),
-    };
-    if !online {
+    let mut this = CpuTopology::offline(cpu);
+    if !online.contains(cpu) {
         // Its files may stay readable and say what was true once.
         return Ok(this);
     }
+    this.online = true;
+    this.node = nodes
+        .iter()
+        .find_map(|(node, cpus)| cpus.contains(cpu).then_some(*node));
     let dir = format!("{CPUS}/cpu{cpu}/topology");
     let id = |name: &str| -> Result<Option<u32>> {
-        let id: Option<i64> = fs.read_optional(format!("{dir}/{name}"))?;
+        let id: Option<i64> = optional(fs.read(format!("{dir}/{name}")))?;
         Ok(id.and_then(|id| u32::try_from(id).ok()))
     };
     this.package = id("physical_package_id")?;
@@ -179,9 +197,9 @@ fn read_last_level_cache(fs: &HostFs, cpu: u32) -> Result<Option<Cache>> {
     let indices = absent_as_empty(fs.list_numbered(&dir, "index"))?;
     let mut last = None;
     for index in indices {
-        let level: Option<u32> = fs.read_optional(format!("{dir}/index{index}/level"))?;
+        let level: Option<u32> = optional(fs.read(format!("{dir}/index{index}/level")))?;
         let shared = optional_set(fs, &format!("{dir}/index{index}/shared_cpu_list"))?;
-        let kind: Option<String> = fs.read_optional(format!("{dir}/index{index}/type"))?;
+        let kind: Option<String> = optional(fs.read(format!("{dir}/index{index}/type")))?;
         if let (Some(level), Some(shared)) = (level, shared)
             && kind.as_deref() != Some("Instruction")
             && last.as_ref().is_none_or(|last: &Cache| level > last.level)
@@ -211,14 +229,37 @@ fn optional_set(fs: &HostFs, path: &str) -> Result<Option<CpuSet>> {
             .parse()
             .map(Some)
             .map_err(|_| Error::malformed(fs.full_path(path), "a list of CPUs", &text)),
+        Err(error) => optional(Err(error)),
+    }
+}
+
+/// `None` for a file that is not there, or whose CPU has just gone offline (`ENODEV`).
+fn optional<T>(value: Result<T>) -> Result<Option<T>> {
+    match value {
+        Ok(value) => Ok(Some(value)),
         Err(Error::NotFound { .. }) => Ok(None),
+        Err(error) if error.os().is_some_and(|os| os.is(Errno::ENODEV)) => Ok(None),
         Err(error) => Err(error),
     }
 }
 
 fn absent_as_empty<T>(list: Result<Vec<T>>) -> Result<Vec<T>> {
-    match list {
-        Err(Error::NotFound { .. }) => Ok(Vec::new()),
-        other => other,
+    optional(list).map(Option::unwrap_or_default)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cpu_that_goes_offline_meanwhile_is_no_error() {
+        let answer = |errno: Errno| -> Result<u32> {
+            let path = std::path::Path::new("sys/x");
+            Err(Error::from_os(path, "read", errno.into()))
+        };
+        assert_eq!(optional(answer(Errno::ENOENT)), Ok(None));
+        assert_eq!(optional(answer(Errno::ENODEV)), Ok(None));
+        assert!(optional(answer(Errno::EIO)).is_err());
+        assert_eq!(optional(Ok(3)), Ok(Some(3)));
     }
 }

@@ -215,11 +215,12 @@ fn put_back_file(
         Ok(_) if as_found => Ok(Restored::AsFound),
         Ok(now) if now == found => Ok(Restored::PutBack),
         Ok(holds) => Ok(Restored::Differs { holds }),
-        Err(error) if is_gone(&error) => Ok(Restored::Gone),
-        // Nothing had to change, and nothing may be.
+        // Nothing had to change, and nothing may be: kernels before 6.12 answer EIO to a write
+        // to an interrupt that can't be set, as if it were gone.
         Err(_) if as_found && fs.read_text(path).is_ok_and(|now| now == found) => {
             Ok(Restored::AsFound)
         }
+        Err(error) if is_gone(&error) => Ok(Restored::Gone),
         Err(error) => Err(error),
     }
 }

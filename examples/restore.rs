@@ -18,9 +18,9 @@ use hostfs::{Replayed, Restore};
     after_help = "Example:\n  cargo run --release --example restore"
 )]
 struct Args {
-    /// The folder of the records.
-    #[arg(long, value_name = "DIR", default_value = "/run/wakecost")]
-    dir: PathBuf,
+    /// The folder of the records [default: /run/wakecost].
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
 }
 
 fn main() -> ExitCode {
@@ -28,23 +28,33 @@ fn main() -> ExitCode {
 }
 
 fn restore(args: &Args) -> Result<(), Failure> {
-    let replayed = Restore::replay(&args.dir).map_err(Failure::failed)?;
+    let dir = match &args.dir {
+        Some(dir) if !dir.is_dir() => {
+            let dir = dir.display();
+            return Err(Failure::Usage(format!("--dir {dir}: no such folder")));
+        }
+        Some(dir) => dir.clone(),
+        None => PathBuf::from("/run/wakecost"),
+    };
+    let replayed = Restore::replay(&dir).map_err(Failure::failed)?;
     if replayed.is_empty() {
-        return print(&format!("{}: nothing to put back", args.dir.display()));
+        return print(&format!("{}: nothing to put back", dir.display()));
     }
     let mut failed = 0;
     for record in &replayed {
-        print(&format!(
-            "{}: left by `{}`",
-            record.path.display(),
-            record.command
-        ))?;
+        if let Some(error) = &record.unreadable {
+            print(&error.to_string())?;
+            failed += 1;
+            continue;
+        }
+        let path = record.path.display();
+        print(&format!("{path}: left by `{}`", record.command))?;
         failed += report(record)?;
     }
     match failed {
         0 => Ok(()),
         _ => Err(Failure::Failed(format!(
-            "{failed} settings could not be put back; their records are kept"
+            "{failed} settings or records could not be put back; the records are kept"
         ))),
     }
 }

@@ -126,6 +126,13 @@ pub enum Error {
         /// The process that holds it, as it wrote itself down.
         holder: String,
     },
+    /// A record of changes, its lock or its folder belongs to another user, or is no plain
+    /// file: what it says is not believed.
+    #[error("{}: not a plain file or folder of this user: a record of changes is read only by who wrote it", path.display())]
+    NotOurs {
+        /// The file or folder.
+        path: PathBuf,
+    },
     /// A process that was killed left settings changed.
     #[error("{}: a run that was killed left settings changed: put them back with `restore --dir {}`", path.display(), folder(path))]
     Leftover {

@@ -295,7 +295,8 @@ fn a_record_cannot_make_a_replay_write_elsewhere() {
         });
         fs::create_dir_all(m.records()).unwrap();
         fs::write(m.records().join("x-1.json"), record.to_string()).unwrap();
-        let error = Restore::replay(m.records()).unwrap_err();
+        let replayed = Restore::replay(m.records()).unwrap();
+        let error = replayed[0].unreadable.as_ref().unwrap();
         assert!(matches!(error, Error::Malformed { .. }), "{error}");
         assert_eq!(m.holds("secret"), "old");
     }
@@ -306,6 +307,64 @@ fn a_folder_that_cannot_be_written_is_an_error_before_any_change() {
     let m = Machine::new();
     fs::write(m.records(), "a file").unwrap();
     assert!(m.journaled().is_err());
+}
+
+#[test]
+fn a_record_that_cannot_be_read_is_said_and_the_others_are_put_back() {
+    let m = Machine::new();
+    m.killed_while(|record| vec![record.set("sys/a", "0").unwrap()]);
+    // Sorts before the good one; a FIFO would block a careless reader for ever.
+    fs::write(m.records().join("ab-0.json"), "garbage").unwrap();
+    let fifo = m.records().join("ab-1.json");
+    nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    fs::write(
+        m.records().join("result.json"),
+        "not a record, and not called so",
+    )
+    .unwrap();
+    let replayed = Restore::replay(m.records()).unwrap();
+    assert_eq!(m.holds("sys/a"), "1");
+    let unreadable: Vec<bool> = replayed.iter().map(|r| r.unreadable.is_some()).collect();
+    assert_eq!(unreadable, [true, true, false]);
+    assert!(
+        m.journaled().is_err(),
+        "nothing is changed beside an unknown record"
+    );
+}
+
+#[test]
+fn the_lock_is_no_link_to_another_file() {
+    let m = Machine::new();
+    let victim = m.dir.path().join("victim");
+    fs::write(&victim, "precious").unwrap();
+    fs::create_dir(m.records()).unwrap();
+    std::os::unix::fs::symlink(&victim, m.records().join(".wakecost.lock")).unwrap();
+    assert!(m.journaled().is_err());
+    assert!(Restore::replay(m.records()).is_err());
+    assert_eq!(fs::read_to_string(victim).unwrap(), "precious");
+}
+
+#[test]
+fn a_folder_of_another_user_is_not_believed() {
+    let m = Machine::new();
+    m.killed_while(|record| vec![record.set("sys/a", "0").unwrap()]);
+    if !nix::unistd::geteuid().is_root() {
+        println!("only root can give a folder away: root's own folder is tried instead");
+        assert!(Restore::replay("/").is_err());
+        return;
+    }
+    let nobody = Some(65534);
+    std::os::unix::fs::chown(m.records(), nobody, nobody).unwrap();
+    let error = Restore::replay(m.records()).unwrap_err();
+    assert!(matches!(error, Error::NotOurs { .. }), "{error}");
+    assert_eq!(m.holds("sys/a"), "0");
+    // A record of another user in a folder of ours.
+    std::os::unix::fs::chown(m.records(), Some(0), Some(0)).unwrap();
+    std::os::unix::fs::chown(record_in(&m.records()).unwrap(), nobody, nobody).unwrap();
+    let replayed = Restore::replay(m.records()).unwrap();
+    let error = replayed[0].unreadable.as_ref().unwrap();
+    assert!(matches!(error, Error::NotOurs { .. }), "{error}");
+    assert_eq!(m.holds("sys/a"), "0");
 }
 
 struct Sleeper(Child);

@@ -6,9 +6,12 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
+
+use nix::fcntl::OFlag;
+use nix::unistd::geteuid;
 
 use super::{Entry, Restore, Restored, State};
 use crate::{Error, HostFs, Result};
@@ -61,6 +64,19 @@ pub struct Replayed {
     pub command: String,
     /// What had been changed, the latest first, and what became of it.
     pub outcomes: Vec<(Entry, Result<Restored>)>,
+    /// Why the record itself could not be read; nothing was put back from it then.
+    pub unreadable: Option<Error>,
+}
+
+impl Replayed {
+    fn unreadable(path: PathBuf, error: Error) -> Self {
+        Self {
+            path,
+            command: "unknown".into(),
+            outcomes: Vec::new(),
+            unreadable: Some(error),
+        }
+    }
 }
 
 impl Restore {
@@ -71,13 +87,15 @@ impl Restore {
     /// # Errors
     ///
     /// [`Error::Locked`] if another process is changing settings; [`Error::Leftover`] if
-    /// one that was killed left some changed; what hinders the folder from being made or
+    /// one that was killed left some changed; [`Error::NotOurs`] for a folder of another
+    /// user; [`Error::Malformed`] for a record that can't be read; what hinders the folder from being made or
     /// written to.
     pub fn journaled(fs: &HostFs, dir: impl AsRef<Path>, command: &str) -> Result<Self> {
         let dir = dir.as_ref();
         let lock = lock(dir)?;
         let boot_id = boot_id(fs);
-        for (path, record) in records(dir)? {
+        for Found { path, record } in records(dir)? {
+            let record = record?;
             if !record.is_of_boot(boot_id.as_deref()) {
                 remove(&path)?;
             } else if !record.entries.is_empty() {
@@ -112,9 +130,8 @@ impl Restore {
     ///
     /// # Errors
     ///
-    /// [`Error::Locked`] while a process is changing settings; what hinders the folder
-    /// from being read; [`Error::Malformed`] for a record that names files outside
-    /// `proc` and `sys`.
+    /// [`Error::Locked`] while a process is changing settings; [`Error::NotOurs`] for a
+    /// folder of another user; what hinders the folder from being read.
     pub fn replay(dir: impl AsRef<Path>) -> Result<Vec<Replayed>> {
         let dir = dir.as_ref();
         if !dir.is_dir() {
@@ -122,11 +139,15 @@ impl Restore {
         }
         let _lock = lock(dir)?;
         let mut replayed = Vec::new();
-        for (path, record) in records(dir)? {
-            if !record.entries.iter().all(is_ours) {
-                let text = format!("{:?}", record.entries);
-                return Err(Error::malformed(path, "changes below proc and sys", &text));
-            }
+        for Found { path, record } in records(dir)? {
+            let record = match record {
+                Ok(record) => record,
+                // The others are put back all the same.
+                Err(error) => {
+                    replayed.push(Replayed::unreadable(path, error));
+                    continue;
+                }
+            };
             let fs = HostFs::at(&record.head.root)?;
             let mut outcomes = Vec::new();
             if record.is_of_boot(boot_id(&fs).as_deref()) {
@@ -145,6 +166,7 @@ impl Restore {
                 path,
                 command: record.head.command,
                 outcomes,
+                unreadable: None,
             });
         }
         Ok(replayed)
@@ -211,18 +233,17 @@ fn is_ours(entry: &Entry) -> bool {
         && parts.all(|part| matches!(part, Component::Normal(_)))
 }
 
+/// A name of ours: the folder may hold other files.
+const LOCK: &str = ".wakecost.lock";
+
 fn lock(dir: &Path) -> Result<File> {
-    let path = dir.join("lock");
-    let open = || -> std::io::Result<File> {
-        DirBuilder::new().recursive(true).mode(0o755).create(dir)?;
-        OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-    };
-    let mut file = open().map_err(|error| Error::from_io(&path, "open", &error))?;
+    let path = dir.join(LOCK);
+    let made = DirBuilder::new().recursive(true).mode(0o755).create(dir);
+    made.map_err(|error| Error::from_io(&path, "open", &error))?;
+    check_owner(dir)?;
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    let mut file = open_own(&path, &mut options)?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
@@ -242,19 +263,79 @@ fn lock(dir: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// The records in the folder, other files of which are not ours to judge.
-fn records(dir: &Path) -> Result<Vec<(PathBuf, Record)>> {
+/// Opens a regular file of this user: no link, which could lead to another file, and no
+/// FIFO, which could block for ever.
+fn open_own(path: &Path, options: &mut OpenOptions) -> Result<File> {
+    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
+    let fail = |error: &std::io::Error| Error::from_io(path, "open", error);
+    let file = options
+        .custom_flags(flags.bits())
+        .open(path)
+        .map_err(|error| fail(&error))?;
+    let metadata = file.metadata().map_err(|error| fail(&error))?;
+    if !metadata.is_file() || metadata.uid() != geteuid().as_raw() {
+        return Err(Error::NotOurs { path: path.into() });
+    }
+    Ok(file)
+}
+
+/// What a folder of another user holds must not decide what this one writes.
+fn check_owner(dir: &Path) -> Result<()> {
+    let metadata = fs::metadata(dir).map_err(|error| Error::from_io(dir, "open", &error))?;
+    if metadata.uid() == geteuid().as_raw() {
+        Ok(())
+    } else {
+        Err(Error::NotOurs { path: dir.into() })
+    }
+}
+
+/// A file in the folder that is called as a record is.
+struct Found {
+    path: PathBuf,
+    record: Result<Record>,
+}
+
+/// The records in the folder; other files are not ours to judge.
+fn records(dir: &Path) -> Result<Vec<Found>> {
     let list = fs::read_dir(dir).map_err(|error| Error::from_io(dir, "list", &error))?;
-    let mut records: Vec<(PathBuf, Record)> = list
-        .filter_map(|entry| {
-            let path = entry.ok()?.path();
-            path.extension().filter(|extension| *extension == "json")?;
-            let record: Record = serde_json::from_slice(&fs::read(&path).ok()?).ok()?;
-            (record.head.schema == SCHEMA).then_some((path, record))
-        })
+    let mut paths: Vec<PathBuf> = list
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| is_called_as_a_record(path))
         .collect();
-    records.sort_by(|(a, _), (b, _)| a.cmp(b));
-    Ok(records)
+    paths.sort();
+    Ok(paths
+        .into_iter()
+        .map(|path| Found {
+            record: read_record(&path),
+            path,
+        })
+        .collect())
+}
+
+/// `<command>-<pid>.json`.
+fn is_called_as_a_record(path: &Path) -> bool {
+    let pid = path
+        .file_name()
+        .and_then(|name| name.to_str())
+        .and_then(|name| name.strip_suffix(".json")?.rsplit_once('-'));
+    pid.is_some_and(|(_, pid)| !pid.is_empty() && pid.bytes().all(|b| b.is_ascii_digit()))
+}
+
+fn read_record(path: &Path) -> Result<Record> {
+    let mut file = open_own(path, OpenOptions::new().read(true))?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)
+        .map_err(|error| Error::from_io(path, "read", &error))?;
+    match serde_json::from_slice::<Record>(&bytes) {
+        Ok(record) if record.head.schema == SCHEMA && record.entries.iter().all(is_ours) => {
+            Ok(record)
+        }
+        _ => {
+            let text = String::from_utf8_lossy(&bytes);
+            let expected = "a record of changes below proc and sys";
+            Err(Error::malformed(path, expected, &text))
+        }
+    }
 }
 
 fn remove(path: &Path) -> Result<()> {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::Parser;
@@ -20,6 +20,9 @@ use pingpong::TransportKind;
 /// How long a run is where neither loops nor seconds are asked for.
 const RUN: Duration = Duration::from_secs(1);
 
+/// More threads than this are a slip of the finger.
+const MOST_STOPS: u64 = 10_000;
+
 /// Compare variants of this machine: µs per wakeup, energy, idle states, interrupts.
 ///
 /// Each block runs every variant, and the baseline once more as a check of this machine's
@@ -33,7 +36,8 @@ const RUN: Duration = Duration::from_secs(1);
     after_help = "\
 Factors:
   irqbalance:off                             no irqbalance; a running one is paused, its moves undone
-  irqbalance:on[:powerthresh=N][:interval=S] an irqbalance of our own
+  irqbalance:on[:powerthresh=N][:interval=S] an irqbalance of our own; before each of its runs it
+                                             is given twice its interval (10 s) to act
   governor:NAME                              the idle governor
   idle-off:STATE                             an idle state switched off on every CPU
 
@@ -127,18 +131,27 @@ fn ab(args: &Args) -> Result<(), Failure> {
     let checked = Experiment::new(host.clone(), plan.clone(), Vec::new(), Vec::new());
     checked.map_err(Failure::usage)?;
     plan.ring.until = until(args, &plan.ring, &stop)?;
+    if stop.load(Ordering::Relaxed) {
+        let nothing = "interrupted before anything was measured or changed";
+        return Err(Failure::Failed(nothing.into()));
+    }
     let command = command(args, &plan);
     let experiment = Experiment::new(host, plan.clone(), left_out, command);
     let results = run(experiment.map_err(Failure::usage)?, &plan, &stop)?;
 
-    out.save(
-        "result.json",
-        &serde_json::to_string(&results).map_err(Failure::failed)?,
-    )?;
-    out.save("report.html", &examples::report::html(&results))?;
-    out.save("effects.svg", &examples::report::effects_svg(&results))?;
+    // Neither a full disk nor a closed pipe may cost the other what was measured.
+    let saved = save(&out, &results);
+    let shown = show(args, &results);
+    saved.and(shown)
+}
+
+fn save(out: &ResultsDir, results: &Results) -> Result<(), Failure> {
+    let json = serde_json::to_string(results).map_err(Failure::failed)?;
+    out.save("result.json", &json)?;
+    out.save("report.html", &examples::report::html(results))?;
+    out.save("effects.svg", &examples::report::effects_svg(results))?;
     say(&format!("results and report: {}", out.path().display()));
-    show(args, &results)
+    Ok(())
 }
 
 /// The variants that this machine allows. Where only one is left, it is compared with
@@ -166,6 +179,10 @@ fn allowed_variants(args: &Args, host: &Host) -> Result<(Vec<Variant>, Vec<LeftO
     if let [only] = variants.as_slice() {
         let mut again = only.clone();
         again.name.push_str(", again");
+        say(&format!(
+            "only {} is left: it is compared with itself",
+            only.name
+        ));
         variants.push(again);
     }
     Variant::check_names(&variants).map_err(Failure::usage)?;
@@ -188,6 +205,12 @@ fn ring_plan(args: &Args, fs: &HostFs) -> Result<RingPlan, Failure> {
     }
     let room = cpus.len() as u32 / args.stops;
     let rings = args.rings.unwrap_or(room.clamp(1, 3));
+    if u64::from(rings) * u64::from(args.stops) > MOST_STOPS {
+        return Err(Failure::Usage(format!(
+            "--rings {rings} --stops {}: at most {MOST_STOPS} threads altogether",
+            args.stops
+        )));
+    }
     Ok(RingPlan::new(
         RingPlan::spread(&cpus, rings, args.stops),
         args.transport,
@@ -210,9 +233,11 @@ fn until(args: &Args, ring: &RingPlan, stop: &Arc<AtomicBool>) -> Result<Until, 
 /// Kept in /run for root, where `restore` looks for it, otherwise beside the results.
 fn record_of_changes(fs: &HostFs, out: &Path) -> Result<Restore, Failure> {
     match Restore::journaled(fs, "/run/wakecost", "ab") {
-        Err(hostfs::Error::NotPermitted { .. } | hostfs::Error::ReadOnly { .. }) => {
-            Restore::journaled(fs, out, "ab").map_err(Failure::failed)
-        }
+        Err(
+            hostfs::Error::NotPermitted { .. }
+            | hostfs::Error::NotOurs { .. }
+            | hostfs::Error::ReadOnly { .. },
+        ) => Restore::journaled(fs, out, "ab").map_err(Failure::failed),
         other => other.map_err(Failure::failed),
     }
 }

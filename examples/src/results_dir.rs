@@ -14,7 +14,8 @@ pub struct ResultsDir {
 }
 
 impl ResultsDir {
-    /// Makes the folder, by default `wakecost-results/<command>-<date>` below this one.
+    /// Makes the folder, by default `wakecost-results/<command>-<date>-<process>`
+    /// below this one.
     ///
     /// # Errors
     ///
@@ -25,7 +26,8 @@ impl ResultsDir {
             Some(path) => path.to_path_buf(),
             None => {
                 let date = Timestamp::now().strftime("%Y%m%d-%H%M%S");
-                Path::new("wakecost-results").join(format!("{command}-{date}"))
+                let name = format!("{command}-{date}-{}", std::process::id());
+                Path::new("wakecost-results").join(name)
             }
         };
         if path.join("result.json").exists() {
@@ -65,7 +67,7 @@ impl ResultsDir {
 
     fn failure(&self, path: &Path, error: &std::io::Error) -> Failure {
         Failure::Failed(format!(
-            "{}: {error}: choose another folder with --out",
+            "{}: {error}: is the disk full? Or choose another folder with --out",
             path.display()
         ))
     }

@@ -69,7 +69,9 @@ pub fn verdicts(results: &Results) -> String {
         .collect();
     let noise = &results.noise_check;
     lines.push(format!(
-        "Noise check ({baseline} against itself): {effect} ({interval}): {passed}.",
+        "Noise check ({baseline} against itself): {effect} ({interval}): {passed}; it can show \
+         {detectable}.",
+        detectable = figures::size(noise.detectable_percent),
         baseline = results.plan.variants[0].name,
         effect = figures::percent(noise.effect_percent),
         interval = figures::interval(noise.ci95_percent),

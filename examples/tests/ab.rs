@@ -191,6 +191,10 @@ fn wrong_usage_ends_with_2_and_says_what_there_is() {
     wrong(&["--cpus", "0-x"], "expected CPUs such as 0-3,8");
     wrong(&["--blocks", "0"], "--blocks");
     wrong(&["--stops", "1"], "--stops");
+    wrong(
+        &["--variant", "a", "--rings", "100000", "--stops", "100000"],
+        "at most 10000 threads",
+    );
     wrong(&["--margin=-1%"], "--margin");
     wrong(&["--seconds", "1"], "cannot be used with");
     wrong(&["--seconds", "0"], "at least a millisecond");
@@ -269,6 +273,48 @@ fn a_closed_pipe_ends_it_quietly_after_the_results_are_saved() {
         text(&output.stderr)
     );
     assert_eq!(run.result()["ending"], "complete");
+}
+
+#[test]
+fn a_full_stdout_or_a_full_disk_does_not_cost_the_other() {
+    let run = Run::new();
+    let full = fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let mut ab = run.ab(&["--variant", "a", "--variant", "b"]);
+    let output = ab.stdout(full).output().unwrap();
+    assert_status(&output, 1);
+    assert_eq!(run.result()["ending"], "complete");
+
+    // A folder that goes away meanwhile can't be written to, as on a full disk.
+    let run = Run::new();
+    let mut ab = command("ab");
+    ab.args([
+        "--variant",
+        "a",
+        "--variant",
+        "b",
+        "--blocks",
+        "1",
+        "--seconds",
+        "0.5",
+    ]);
+    ab.arg("--out")
+        .arg(run.out())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let child = ab.spawn().unwrap();
+    wait_until(|| run.out().exists());
+    std::thread::sleep(Duration::from_millis(200));
+    fs::remove_dir_all(run.out()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_status(&output, 1);
+    assert!(text(&output.stderr).contains("result.json"));
+    assert!(
+        text(&output.stdout).contains("µs per loop"),
+        "the table all the same"
+    );
 }
 
 #[test]

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// How factors are written, one line each; shown where one is not known.
 pub const FACTORS: [&str; 4] = [
     "irqbalance:off",
-    "irqbalance:on[:powerthresh=N][:interval=SECONDS]",
+    "irqbalance:on[:powerthresh=N][:interval=SECONDS from 1 on]",
     "governor:NAME",
     "idle-off:STATE",
 ];
@@ -128,7 +128,7 @@ fn parse_irqbalance_on(value: &str) -> Option<Factor> {
 
 /// A text that is no factor.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown factor {text:?}: there are {}", FACTORS.join(", "))]
+#[error("no such factor, or a value out of its range: {text:?}: there are {}", FACTORS.join(", "))]
 pub struct ParseFactorError {
     text: String,
 }
@@ -170,8 +170,8 @@ mod tests {
             assert_eq!(
                 text.parse::<Factor>().unwrap_err().to_string(),
                 format!(
-                    "unknown factor {text:?}: there are irqbalance:off, \
-                     irqbalance:on[:powerthresh=N][:interval=SECONDS], governor:NAME, \
+                    "no such factor, or a value out of its range: {text:?}: there are irqbalance:off, \
+                     irqbalance:on[:powerthresh=N][:interval=SECONDS from 1 on], governor:NAME, \
                      idle-off:STATE"
                 )
             );

@@ -166,13 +166,18 @@ impl Host {
         parts: &mut Vec<Part>,
     ) -> Result<(), String> {
         match factor {
-            Factor::IrqbalanceOff => self.silence_irqbalance(factor, parts),
+            Factor::IrqbalanceOff => {
+                self.silence_irqbalance(factor, parts)?;
+                parts.push(Part::no_other(factor, None));
+                Ok(())
+            }
             Factor::IrqbalanceOn {
                 powerthresh,
                 interval,
             } => {
                 self.silence_irqbalance(factor, parts)?;
                 let child = self.start_irqbalance(*powerthresh, *interval, stop)?;
+                parts.push(Part::no_other(factor, Some(child.process().pid)));
                 parts.push(Part {
                     factor: factor.clone(),
                     kind: Kind::Irqbalance(Box::new(child)),
@@ -276,12 +281,23 @@ enum Kind {
         name: String,
         _change: Option<Change>,
     },
+    /// No irqbalance runs but ours, if any.
+    NoOther { ours: Option<u32> },
     /// A daemon that was found running.
     Paused { _pause: Change },
     /// An interrupt that such a daemon had moved.
     Reset { _affinity: AffinityGuard },
     /// One of our own.
     Irqbalance(Box<Irqbalance>),
+}
+
+impl Part {
+    fn no_other(factor: &Factor, ours: Option<u32>) -> Self {
+        Self {
+            factor: factor.clone(),
+            kind: Kind::NoOther { ours },
+        }
+    }
 }
 
 impl Applied {
@@ -296,6 +312,7 @@ impl Applied {
                 Kind::Setting(change) => differs(&self.fs, change.path(), change.now()),
                 Kind::Governor { name, .. } => differs(&self.fs, CURRENT_GOVERNOR.as_ref(), name),
                 Kind::Irqbalance(child) => child.check().err().map(|error| error.to_string()),
+                Kind::NoOther { ours } => other_irqbalance(&self.fs, *ours),
                 Kind::Paused { .. } | Kind::Reset { .. } => None,
             };
             if let Some(reason) = problem {
@@ -312,6 +329,17 @@ impl Applied {
 impl Drop for Applied {
     fn drop(&mut self) {
         while self.parts.pop().is_some() {}
+    }
+}
+
+/// An irqbalance that runs though it should not.
+fn other_irqbalance(fs: &HostFs, ours: Option<u32>) -> Option<String> {
+    match Irqbalance::find(fs) {
+        Ok(running) => running
+            .iter()
+            .find(|process| Some(process.pid) != ours && !process.is_stopped(fs))
+            .map(|process| format!("another irqbalance runs, process {}", process.pid)),
+        Err(error) => Some(error.to_string()),
     }
 }
 

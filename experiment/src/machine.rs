@@ -75,7 +75,8 @@ impl Machine {
 
     /// The description as pairs of a heading and what is known, in a fixed order.
     pub fn facts(&self) -> Vec<(&'static str, String)> {
-        let say = |value: &Option<String>| value.clone().unwrap_or_else(|| "not known".into());
+        let say =
+            |value: &Option<String>| value.clone().unwrap_or_else(|| "none or not known".into());
         let count = |value: Option<usize>| value.map_or("?".to_owned(), |n| n.to_string());
         let none = |text: String| if text.is_empty() { "none".into() } else { text };
         vec![
@@ -83,7 +84,7 @@ impl Machine {
             (
                 "CPUs online",
                 format!(
-                    "{} ({} packages, {} cores, {} NUMA nodes)",
+                    "{} (packages: {}, cores: {}, NUMA nodes: {})",
                     say(&self.online.as_ref().map(CpuSet::to_string)),
                     count(self.packages),
                     count(self.cores),
@@ -131,7 +132,7 @@ mod tests {
         let machine = Machine::read(&HostFs::at(dir.path()).unwrap());
         assert_eq!(machine.kernel, None);
         let facts = machine.facts();
-        assert!(facts.contains(&("kernel", "not known".into())));
+        assert!(facts.contains(&("kernel", "none or not known".into())));
         assert!(facts.contains(&("irqbalance running", "none".into())));
     }
 

@@ -136,8 +136,11 @@ mod tests {
             fault("=governor:menu"),
             format!("variant \"=governor:menu\" {no_name}")
         );
-        assert!(fault("a=").starts_with("unknown factor \"\""));
-        assert!(fault("a=governor:menu,b").starts_with("unknown factor \"b\""));
+        assert!(fault("a=").starts_with("no such factor, or a value out of its range: \"\""));
+        assert!(
+            fault("a=governor:menu,b")
+                .starts_with("no such factor, or a value out of its range: \"b\"")
+        );
         assert_eq!(
             fault("a=irqbalance:on,irqbalance:off"),
             "variant \"a\": irqbalance:on and irqbalance:off can't hold at once"

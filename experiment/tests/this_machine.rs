@@ -257,6 +257,43 @@ fn irqbalance_comes_and_goes_and_its_death_is_named() {
 }
 
 #[test]
+fn an_irqbalance_that_comes_up_meanwhile_is_noticed() {
+    let _machine = machine();
+    let host = host();
+    let off = variant("off=irqbalance:off");
+    if !Process::find_by_name(host.fs(), "irqbalance")
+        .unwrap()
+        .is_empty()
+    {
+        println!("an irqbalance runs here already: another one is not started beside it");
+        return;
+    }
+    let mut applied = host.apply(&off, &never()).unwrap();
+    applied.check().unwrap();
+    // Any program of that name will do; the kernel takes the name from the file's.
+    let dir = tempfile::tempdir().unwrap();
+    let program = dir.path().join("irqbalance");
+    std::fs::copy("/bin/sleep", &program).unwrap();
+    let mut other = std::process::Command::new(&program)
+        .arg("60")
+        .spawn()
+        .unwrap();
+    let mut checked = applied.check();
+    for _ in 0..200 {
+        if checked.is_err() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+        checked = applied.check();
+    }
+    other.kill().unwrap();
+    other.wait().unwrap();
+    let error = checked.unwrap_err().to_string();
+    let expected = format!("another irqbalance runs, process {}", other.id());
+    assert!(error.contains(&expected), "{error}");
+}
+
+#[test]
 fn told_to_stop_it_keeps_the_finished_blocks() {
     let stop = Arc::new(never());
     let mut plan = plan(&["a", "b"]);

@@ -131,6 +131,16 @@ impl Stamps {
         self.stamp(before, now)
     }
 
+    /// The monotonic clock at the end of the last reading, or at the start.
+    pub fn last(&self) -> Duration {
+        self.last
+    }
+
+    /// The monotonic clock now, without ending a reading.
+    pub fn now() -> Duration {
+        clock(ClockId::CLOCK_MONOTONIC)
+    }
+
     /// One stamp over everything that was read since the start.
     pub fn whole(&self) -> Stamp {
         self.stamp(self.start, self.last)

@@ -68,6 +68,9 @@ pub enum Error {
         /// The ids of what there is.
         there: Vec<String>,
     },
+    /// No thread could be started.
+    #[error("no sampling thread: {0}")]
+    Thread(String),
     /// The tolerance is none.
     #[error("tolerance {0} %: must be 0 or more")]
     Tolerance(f64),

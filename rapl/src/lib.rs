@@ -27,6 +27,7 @@
 //! | `<zone>/name` | [`Domain::kind`], [`Domain::package`], [`Domain::die`], part of [`Domain::id`] |
 //! | `<zone>/energy_uj` | [`DomainReading::count`] |
 //! | `<zone>/max_energy_range_uj` | [`Domain::max_energy_range_uj`], [`Modulus`] |
+//! | `<zone>/enabled`, `<zone>/constraint_N_*` | [`Domain::limits`] |
 //! | `sys/bus/event_source/devices/power`, `power_core` | a [`Domain`] for each event and package, die or core |
 //! | `dev/cpu/N/msr`: 606, 611, 619, 639, 641, 64D; C0010299 to C001029B | a [`Domain`] for each register and package, die or core; [`Model`] |
 //!
@@ -49,7 +50,8 @@
 //! root alone since Linux 5.10 (`CAP_DAC_READ_SEARCH` is enough), why perf asks for
 //! `CAP_PERFMON` or a `perf_event_paranoid` of 0 or less, and registers for
 //! `CAP_SYS_RAWIO`. This crate loosens no permission and never tells a user to. A program
-//! that reads with privilege and hands figures on to readers without it must not undo that.
+//! that reads with privilege and hands figures on to readers without it must not undo that:
+//! [`Coarse`] changes its figures once a second at most.
 #![forbid(unsafe_code)]
 
 #[cfg(not(target_os = "linux"))]
@@ -57,11 +59,13 @@ compile_error!("rapl reads Linux's /sys/class/powercap: it works on Linux only")
 
 mod backend;
 mod candidate;
+mod coarse;
 mod cross_check;
 mod discover;
 mod domain;
 mod energy;
 mod error;
+mod limits;
 mod meter;
 mod models;
 mod modulus;
@@ -72,19 +76,25 @@ mod perf;
 mod place;
 mod powercap;
 mod reading;
+mod sampler;
+mod series;
 mod source;
 mod units;
 mod zone;
 
 pub use backend::Backend;
+pub use coarse::Coarse;
 pub use cross_check::{Compared, CrossCheck};
 pub use domain::{Domain, Kind, Skipped};
 pub use energy::{DomainEnergy, Energy, Incomplete, Missing};
 pub use error::{Error, Fault};
+pub use limits::{Constraint, Limits};
 pub use meter::Meter;
 pub use models::{Model, Registers, UnitForm};
 pub use modulus::Modulus;
 pub use options::Options;
 pub use outcome::{Outcome, Wrap};
 pub use reading::{DomainReading, Reading};
+pub use sampler::Sampler;
+pub use series::{Gap, Sample, Series, Total};
 pub use units::{Joules, Watts};

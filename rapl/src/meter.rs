@@ -116,4 +116,8 @@ impl Meter {
         let answer = work();
         (answer, self.read().since(&before))
     }
+
+    pub(crate) fn plan(&self) -> &Arc<Plan> {
+        &self.plan
+    }
 }

@@ -36,6 +36,8 @@
 //! `arch/x86/kernel/msr.c`. Of each domain the best [`Backend`] that can be read is taken;
 //! [`Options::backend`] forces one, and [`CrossCheck`] compares two.
 //!
+//! Where nothing can be read, [`diagnose`] lists what was found and what would help.
+//!
 //! # What a number means
 //!
 //! Energy is taken from two readings of a counter. They are subtracted as whole steps with
@@ -61,6 +63,7 @@ mod backend;
 mod candidate;
 mod coarse;
 mod cross_check;
+mod diagnosis;
 mod discover;
 mod domain;
 mod energy;
@@ -85,6 +88,7 @@ mod zone;
 pub use backend::Backend;
 pub use coarse::Coarse;
 pub use cross_check::{Compared, CrossCheck};
+pub use diagnosis::{BackendDiagnosis, BackendState, Diagnosis, diagnose};
 pub use domain::{Domain, Kind, Skipped};
 pub use energy::{DomainEnergy, Energy, Incomplete, Missing};
 pub use error::{Error, Fault};

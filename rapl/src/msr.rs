@@ -29,7 +29,7 @@ const AMD_PACKAGE: u32 = 0xC001_029B;
 pub(crate) fn find(fs: &HostFs, cpu: &CpuInfo) -> Result<Vec<Candidate>, Error> {
     let unavailable = || Error::NoBackend {
         backend: Backend::Msr,
-        path: fs.full_path("dev/cpu"),
+        path: fs.full_path("dev/cpu/0/msr"),
         virtual_machine: cpu.virtual_machine == Some(true),
     };
     let model = Model::of(cpu).ok_or_else(unavailable)?;

@@ -325,13 +325,18 @@ impl State {
     }
 
     fn series(&self) -> Series {
+        let mut totals = self.totals.clone();
+        for (at, total) in totals.iter_mut().enumerate() {
+            // Since its last good reading nothing is known, unless a later one tells.
+            total.missing += u64::from(!self.fresh[at] && self.good[at].is_some());
+        }
         Series {
             domains: self.plan.domains.clone(),
             skipped: self.plan.skipped.clone(),
             start: self.start,
             samples: self.samples.iter().cloned().collect(),
             dropped: self.dropped,
-            totals: self.totals.clone(),
+            totals,
             gaps: self.gaps.iter().copied().collect(),
             gaps_dropped: self.gaps_dropped,
         }

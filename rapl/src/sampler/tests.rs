@@ -71,6 +71,8 @@ fn a_reading_that_fails_costs_its_samples_and_not_the_total() {
     let mut state = state(&plan, &at(&plan, 100.0, 0.0, &[Ok(0), Ok(0)]), 1, None);
     state.add(&at(&plan, 101.0, 0.0, &[Ok(10 * J), Ok(J)]));
     state.add(&at(&plan, 102.0, 0.0, &[Err(Fault::Gone), Ok(2 * J)]));
+    let meanwhile = state.series();
+    assert_eq!((meanwhile.totals[0].missing, meanwhile.total()), (1, None));
     state.add(&at(&plan, 103.0, 0.0, &[Ok(30 * J), Ok(3 * J)]));
     state.add(&at(&plan, 104.0, 0.0, &[Ok(40 * J), Ok(4 * J)]));
     let series = state.series();

@@ -89,7 +89,13 @@ impl Meter {
         let mut stamps = Stamps::start();
         reading.restart(&self.plan);
         for source in &mut self.sources {
-            let count = source.read(&self.fs, stamps.last(), Stamps::now);
+            let reopened = source.reopened();
+            let mut count = source.read(&self.fs, stamps.last(), Stamps::now);
+            if source.reopened() != reopened {
+                // Opening takes long: read once more, so that the stamp is close.
+                stamps.next_stamp();
+                count = source.read(&self.fs, stamps.last(), Stamps::now);
+            }
             reading.values.push(DomainReading {
                 count,
                 stamp: stamps.next_stamp(),

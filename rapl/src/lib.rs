@@ -75,6 +75,9 @@ mod modulus;
 mod msr;
 mod options;
 mod outcome;
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub mod parsers;
 mod perf;
 mod place;
 mod powercap;

@@ -73,7 +73,7 @@ impl Domain {
 }
 
 /// The N of `constraint_N_power_limit_uw` and the like.
-fn number(file: &str) -> Option<u32> {
+pub(crate) fn number(file: &str) -> Option<u32> {
     let (digits, _) = file.strip_prefix("constraint_")?.split_once('_')?;
     let number: u32 = digits.parse().ok()?;
     (number.to_string() == digits).then_some(number)

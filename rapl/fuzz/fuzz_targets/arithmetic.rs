@@ -11,7 +11,14 @@ type Input = (u8, u64, u64, u32, u64, u8);
 fuzz_target!(|input: Input| {
     let (backend, from, to, ms, range, unit) = input;
     let outcome = rapl::parsers::outcome(backend, from, to, ms, range, unit);
-    if let Outcome::Measured { joules, watts, uncertainty, wrap, .. } = outcome {
+    if let Outcome::Measured {
+        joules,
+        watts,
+        uncertainty,
+        wrap,
+        ..
+    } = outcome
+    {
         assert!(joules.0 >= 0.0 && watts.0 >= 0.0 && uncertainty.0 >= 0.0);
         assert!(joules.0.is_finite());
         if matches!(wrap, Wrap::Corrected | Wrap::CorrectedByRange) {

@@ -81,7 +81,8 @@ fn open(
         .filter_map(|(register, kind)| {
             let source = match &unit {
                 Ok(_) => source(fs, cpu, place, *register),
-                Err(fault) => Some(Err(fault.clone())),
+                // Whether there are others than the package, only the registers tell.
+                Err(fault) => (*kind == Kind::Package).then(|| Err(fault.clone())),
             };
             let unit = unit.as_ref().map_or(Joules(0.0), |units| of(units, *kind));
             Some(Candidate {

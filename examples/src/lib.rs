@@ -5,7 +5,9 @@
 #![forbid(unsafe_code)]
 
 pub mod arguments;
+pub mod child;
 pub mod figures;
+pub mod meters;
 pub mod output;
 pub mod report;
 pub mod results_dir;

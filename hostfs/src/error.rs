@@ -99,6 +99,24 @@ pub enum Error {
         /// The start of what it held.
         text: String,
     },
+    /// The kernel gave fewer bytes than what was asked for consists of.
+    #[error("{}: read {got} bytes of {expected}", path.display())]
+    ShortRead {
+        /// The file, below its root.
+        path: PathBuf,
+        /// How many bytes make a whole.
+        expected: usize,
+        /// How many came.
+        got: usize,
+    },
+    /// The CPU is offline, or there is none of that number.
+    #[error("{}: CPU {cpu} is not online", path.display())]
+    Offline {
+        /// The file or directory that was asked about it, below its root.
+        path: PathBuf,
+        /// The CPU.
+        cpu: u32,
+    },
     /// The kernel's answer was none of the above.
     #[error("{}: {operation} failed: {os}", path.display())]
     Os {

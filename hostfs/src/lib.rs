@@ -24,6 +24,8 @@
 //! | `sys/devices/system/cpu`, `sys/devices/system/node` | [`Topology`] |
 //! | `proc/interrupts` | [`interrupts`] |
 //! | `sys/bus/pci/devices` | [`pci`] |
+//! | `sys/bus/event_source/devices`, `perf_event_open(2)` | [`pmu`] |
+//! | `dev/cpu/N/msr` | [`Msr`] |
 //! | `proc/<pid>/stat` | [`Process`] |
 //! | `proc/cpuinfo`, `proc/cmdline` | [`CpuInfo`], [`CommandLine`] |
 //! | what a file held before a change | [`Restore`] |
@@ -31,7 +33,7 @@
 //!
 //! Features: `serde` (result types), `journal` ([`Restore`] in a file, for the case that the
 //! process is killed).
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("hostfs describes Linux by its /proc and /sys: it works on Linux only");
@@ -43,8 +45,10 @@ mod cpu_set;
 mod error;
 mod host_fs;
 pub mod interrupts;
+mod msr;
 mod numeric_order;
 pub mod pci;
+pub mod pmu;
 mod process;
 mod restore;
 mod sampler;
@@ -56,6 +60,7 @@ pub use cpu_info::CpuInfo;
 pub use cpu_set::{CpuSet, Iter as CpuSetIter, ParseCpuSetError};
 pub use error::{Error, OsError, Result};
 pub use host_fs::HostFs;
+pub use msr::Msr;
 pub use process::Process;
 #[cfg(feature = "journal")]
 pub use restore::Replayed;

@@ -115,8 +115,7 @@ pub struct Stamps {
 impl Stamps {
     /// Looks at both clocks: the first reading begins now.
     pub fn start() -> Self {
-        let boottime_at = boottime();
-        let now = clock(ClockId::CLOCK_MONOTONIC);
+        let (boottime_at, now) = boottime();
         Self {
             start: now,
             last: now,
@@ -129,6 +128,16 @@ impl Stamps {
         let now = clock(ClockId::CLOCK_MONOTONIC);
         let before = std::mem::replace(&mut self.last, now);
         self.stamp(before, now)
+    }
+
+    /// The monotonic clock at the end of the last reading, or at the start.
+    pub fn last(&self) -> Duration {
+        self.last
+    }
+
+    /// The monotonic clock now, without ending a reading.
+    pub fn now() -> Duration {
+        clock(ClockId::CLOCK_MONOTONIC)
     }
 
     /// One stamp over everything that was read since the start.
@@ -144,16 +153,17 @@ impl Stamps {
     }
 }
 
-/// The boot-time clock, and the monotonic one at that moment. A look that was interrupted
-/// is taken again a few times, so that an interruption is not taken for a suspend.
-fn boottime() -> (Duration, Duration) {
+/// The boot-time clock with the monotonic one at that moment, and the monotonic one just
+/// after. A look that was interrupted is taken again a few times, so that an interruption is
+/// not taken for a suspend.
+fn boottime() -> ((Duration, Duration), Duration) {
     const QUICK: Duration = Duration::from_micros(5);
     let look = || {
         let before = clock(ClockId::CLOCK_MONOTONIC);
         let boottime = clock(ClockId::CLOCK_BOOTTIME);
         let after = clock(ClockId::CLOCK_MONOTONIC);
         let took = after.saturating_sub(before);
-        (took, (before + took / 2, boottime))
+        (took, (before + took / 2, boottime), after)
     };
     let mut best = look();
     for _ in 0..4 {
@@ -161,11 +171,14 @@ fn boottime() -> (Duration, Duration) {
             break;
         }
         let again = look();
-        if again.0 < best.0 {
-            best = again;
-        }
+        // The end is that of the last look, whichever is the best.
+        best = (
+            best.0.min(again.0),
+            if again.0 < best.0 { again.1 } else { best.1 },
+            again.2,
+        );
     }
-    best.1
+    (best.1, best.2)
 }
 
 /// These two clocks are there since Linux 2.6.39; `clock_gettime(2)` knows no other

@@ -73,6 +73,25 @@ impl Energy {
             .sum())
     }
 
+    /// How far [`total`](Self::total) may be off: the sum over what it adds up.
+    ///
+    /// # Errors
+    ///
+    /// As [`total`](Self::total).
+    pub fn total_uncertainty(&self) -> Result<Joules, Incomplete> {
+        self.total()?;
+        let (known, _) = self.counted();
+        Ok(known
+            .iter()
+            .filter_map(|domain| domain.outcome.uncertainty())
+            .sum())
+    }
+
+    /// The domains that [`total`](Self::total) adds up, those without a value too.
+    pub fn in_total(&self) -> impl Iterator<Item = &DomainEnergy> {
+        self.domains.iter().filter(|domain| domain.domain.in_total)
+    }
+
     fn counts_any(&self) -> bool {
         self.domains.iter().any(|domain| domain.domain.in_total)
     }

@@ -1,67 +1,37 @@
 //! The open counters.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use hostfs::{HostFs, Stamps};
 
-use crate::discover::{OpenZone, discover};
+use crate::discover::discover;
+use crate::outcome::longest_gap;
 use crate::reading::Plan;
-use crate::{Domain, DomainReading, Error, Fault, Reading, Skipped, Watts};
+use crate::source::Source;
+use crate::{Domain, DomainReading, Energy, Error, Options, Reading, Skipped};
 
-/// How to open a [`Meter`].
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[non_exhaustive]
-pub struct Options {
-    power_bound: Watts,
-}
-
-impl Default for Options {
-    /// A power bound of 1 kW.
-    fn default() -> Self {
-        Self {
-            power_bound: Watts(1000.0),
-        }
-    }
-}
-
-impl Options {
-    /// No package, die or dram draws more than this. By it, an interval in which a counter
-    /// may have wrapped more than once is told from one in which it can't have, and a
-    /// counter that was reset from one that wrapped.
-    ///
-    /// The default of 1 kW is about twice what the largest server packages may draw, for
-    /// whom a counter in units of 2⁻¹⁴ J is good for 262 s between two readings, one of
-    /// 2⁻¹⁶ J for 65 s. For a psys zone the bound is twice this for each package.
-    #[must_use]
-    pub fn power_bound(mut self, bound: Watts) -> Self {
-        self.power_bound = bound;
-        self
-    }
-}
-
-/// Every energy counter of the machine that can be read, kept open.
+/// The best counter of each domain of the machine, kept open.
 ///
-/// Reading takes one `pread` and one look at the clock for each of them and, with
-/// [`read_into`](Self::read_into), no allocation.
+/// Reading takes one `pread` (or `read` of an event) and one look at the clock for each of
+/// them and, with [`read_into`](Self::read_into), no allocation.
 #[derive(Debug)]
 pub struct Meter {
     fs: HostFs,
     plan: Arc<Plan>,
-    zones: Vec<OpenZone>,
-    /// For each zone, how often its file had been opened anew when it was last found to be
-    /// the same zone.
-    known: Vec<u64>,
+    sources: Vec<Source>,
 }
 
 impl Meter {
-    /// Opens the zones below `sys/class/powercap` with the default [`Options`].
+    /// Opens the counters with the default [`Options`].
     ///
-    /// Needs root or `CAP_DAC_READ_SEARCH` since Linux 5.10.
+    /// Powercap needs root or `CAP_DAC_READ_SEARCH` since Linux 5.10, perf `CAP_PERFMON` or
+    /// a `perf_event_paranoid` of 0 or less, MSRs root and `CAP_SYS_RAWIO`.
     ///
     /// # Errors
     ///
-    /// Only where there is no zone at all that can be read; the [`Error`] says which case
-    /// it is. Zones that can't be read beside others that can are
+    /// Only where there is no counter at all that can be read; the [`Error`] says which case
+    /// it is. Counters that can't be read beside others that can are
     /// [`skipped`](Self::skipped).
     pub fn open(fs: &HostFs) -> Result<Self, Error> {
         Self::open_with(fs, Options::default())
@@ -71,30 +41,39 @@ impl Meter {
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open), and [`Error::PowerBound`].
+    /// As [`open`](Self::open), [`Error::PowerBound`] and [`Error::NoSuchDomain`].
     pub fn open_with(fs: &HostFs, options: Options) -> Result<Self, Error> {
         let bound = options.power_bound;
         if !(bound.0.is_finite() && bound.0 > 0.0) {
             return Err(Error::PowerBound(bound));
         }
-        let found = discover(fs)?;
-        let domains = found.zones.iter().map(|zone| zone.domain.clone()).collect();
+        let found = discover(fs, &options)?;
         Ok(Self {
             fs: fs.clone(),
-            known: vec![0; found.zones.len()],
-            zones: found.zones,
-            plan: Arc::new(Plan::new(domains, found.skipped, bound)),
+            sources: found.sources,
+            plan: Arc::new(Plan::new(found.domains, found.skipped, bound)),
         })
     }
 
-    /// What is counted, in the order of every [`Reading`]: by control type and zone.
+    /// What is counted, in the order of every [`Reading`]: by backend, control type and zone.
     pub fn domains(&self) -> &[Domain] {
         &self.plan.domains
     }
 
-    /// The zones that were found and can't be read, with the reason for each.
+    /// The counters that were found and can't be read, with the reason for each.
     pub fn skipped(&self) -> &[Skipped] {
         &self.plan.skipped
+    }
+
+    /// For how long the counters may be left unread, so that at the power bound none can
+    /// wrap, nor half wrap where the kernel takes that for a step back (perf), unseen.
+    /// `None` where nothing wraps, or it is not known when.
+    pub fn longest_gap(&self) -> Option<Duration> {
+        self.plan
+            .domains
+            .iter()
+            .filter_map(|domain| longest_gap(domain, self.plan.bound(domain)))
+            .min()
     }
 
     /// Reads every counter. One that fails has its reason in the reading.
@@ -105,78 +84,46 @@ impl Meter {
     }
 
     /// As [`read`](Self::read), into an earlier reading of this meter, whose memory is used
-    /// again: allocates nothing unless a counter fails.
+    /// again: allocates nothing unless a counter fails or is opened anew.
     pub fn read_into(&mut self, reading: &mut Reading) {
         let mut stamps = Stamps::start();
         reading.restart(&self.plan);
-        for (zone, known) in self.zones.iter_mut().zip(&mut self.known) {
-            let energy_uj = read_zone(&self.fs, zone, known);
+        for source in &mut self.sources {
+            let reopened = source.reopened();
+            let mut count = source.read(&self.fs, stamps.last(), Stamps::now);
+            if source.reopened() != reopened {
+                // Opening takes long: read once more, so that the stamp is close.
+                stamps.next_stamp();
+                count = source.read(&self.fs, stamps.last(), Stamps::now);
+            }
             reading.values.push(DomainReading {
-                energy_uj,
+                count,
                 stamp: stamps.next_stamp(),
-                reopened: zone.energy.reopened(),
+                reopened: source.reopened(),
             });
         }
         reading.stamp = stamps.whole();
     }
-}
 
-fn read_zone(fs: &HostFs, zone: &mut OpenZone, known: &mut u64) -> Result<u64, Fault> {
-    let energy_uj = zone.energy.read_u64()?;
-    if zone.energy.reopened() != *known {
-        same_zone(fs, zone)?;
-        *known = zone.energy.reopened();
-    }
-    Ok(energy_uj)
-}
-
-/// A number can come back for another zone after the driver was loaded again.
-fn same_zone(fs: &HostFs, zone: &OpenZone) -> Result<(), Fault> {
-    for (path, name) in &zone.names {
-        let now = fs.read_text(path)?;
-        if now != *name {
-            return Err(Fault::Replaced { now });
-        }
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::fs;
-
-    #[test]
-    fn a_zone_is_known_by_its_name_and_those_around_it() {
-        let dir = tempfile::tempdir().unwrap();
-        let package = dir.path().join("sys/class/powercap/intel-rapl:0");
-        let core = package.join("intel-rapl:0:0");
-        fs::create_dir_all(&core).unwrap();
-        for (zone, name) in [(&package, "package-0\n"), (&core, "core\n")] {
-            fs::write(zone.join("name"), name).unwrap();
-            fs::write(zone.join("energy_uj"), "1\n").unwrap();
-        }
-        let host = HostFs::at(dir.path()).unwrap();
-        let meter = Meter::open(&host).unwrap();
-        let zone = &meter.zones[1];
-        assert_eq!(zone.domain.id, "intel-rapl/package-0/core");
-        assert_eq!(same_zone(&host, zone), Ok(()));
-        fs::write(package.join("name"), "package-1\n").unwrap();
-        assert_eq!(
-            same_zone(&host, zone).unwrap_err().to_string(),
-            "another zone, \"package-1\", took its place"
-        );
-        fs::remove_file(core.join("name")).unwrap();
-        fs::write(package.join("name"), "package-0\n").unwrap();
-        assert_eq!(same_zone(&host, zone), Err(Fault::Gone));
+    /// The energy of a piece of work, and what it returns.
+    ///
+    /// An interval longer than [`longest_gap`](Self::longest_gap) can be ambiguous: see
+    /// [`Sampler`](crate::Sampler) for those.
+    ///
+    /// ```
+    /// # use hostfs::HostFs;
+    /// # use rapl::Meter;
+    /// # let Ok(mut meter) = Meter::open(&HostFs::live()) else { return };
+    /// let (sum, energy) = meter.measure(|| (0..1_000_000u64).sum::<u64>());
+    /// println!("{sum}: {:?}", energy.total());
+    /// ```
+    pub fn measure<R>(&mut self, work: impl FnOnce() -> R) -> (R, Energy) {
+        let before = self.read();
+        let answer = work();
+        (answer, self.read().since(&before))
     }
 
-    #[test]
-    fn a_bound_is_a_power() {
-        for bound in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            let options = Options::default().power_bound(Watts(bound));
-            let error = Meter::open_with(&HostFs::live(), options).unwrap_err();
-            assert!(matches!(error, Error::PowerBound(_)), "{bound}: {error}");
-        }
+    pub(crate) fn plan(&self) -> &Arc<Plan> {
+        &self.plan
     }
 }

@@ -1,5 +1,7 @@
 //! How far a counter counts before it begins again at zero.
 
+use crate::Joules;
+
 /// The counters behind every zone have 32 bits.
 const COUNTS: u128 = 1 << 32;
 
@@ -9,7 +11,7 @@ const COUNTS: u128 = 1 << 32;
 /// whole microjoules (`get_max_energy_counter` in `intel_rapl_common.c`), while a wrap is
 /// worth 2³² counts. From the range the unit of one count is worked out, where one gives
 /// the range back exactly.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum Modulus {
@@ -23,6 +25,17 @@ pub enum Modulus {
     Range {
         /// The range in microjoules.
         range_uj: u64,
+    },
+    /// The register itself: 2³² counts of [`Domain::unit`](crate::Domain::unit), exact.
+    Register,
+    /// The kernel adds up in 64 bits and nothing wraps. It takes what the register showed
+    /// since it last looked as a signed number of 32 bits, though, and looks when somebody
+    /// reads or, at 200 W, before 2³¹ steps have passed (`rapl_event_update` and
+    /// `rapl_check_hw_unit` in `arch/x86/events/rapl.c`): at a higher power and without a
+    /// read in between, 2³² steps can be missing from its sum.
+    Accumulated {
+        /// What one step of the register is worth, where that is known.
+        step: Option<Joules>,
     },
     /// The range is missing or 0: a wrap can't be corrected, nor be noticed where the
     /// counter overtook its earlier value.
@@ -45,16 +58,16 @@ impl Modulus {
         }
     }
 
-    /// The energy of one wrap in nanojoules.
+    /// The energy of one wrap in nanojoules, for a zone of powercap.
     pub fn nanojoules(&self) -> Option<u128> {
         match self {
             Modulus::Counts { unit_nj } => Some(COUNTS * u128::from(*unit_nj)),
             Modulus::Range { range_uj } => Some(u128::from(*range_uj) * 1000),
-            Modulus::Unknown => None,
+            _ => None,
         }
     }
 
-    /// The energy of one count in nanojoules: the counter's resolution.
+    /// The energy of one count in nanojoules: the resolution of a zone's counter.
     pub fn unit_nj(&self) -> Option<u64> {
         match self {
             Modulus::Counts { unit_nj } => Some(*unit_nj),

@@ -26,7 +26,7 @@ impl Plan {
     }
 
     /// The most that a domain may draw. A platform has more in it than its packages.
-    fn bound(&self, domain: &Domain) -> Watts {
+    pub(crate) fn bound(&self, domain: &Domain) -> Watts {
         match domain.kind {
             Kind::Psys => {
                 let mut packages: Vec<_> = self.domains.iter().filter_map(|d| d.package).collect();
@@ -44,11 +44,12 @@ impl Plan {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct DomainReading {
-    /// `energy_uj`, in microjoules since an arbitrary moment, or why it could not be read.
-    pub energy_uj: Result<u64, Fault>,
+    /// The counter's value, in [`Domain::unit`]s since an arbitrary moment, or why it could
+    /// not be read. With perf it is the two's complement of a number that may be below 0.
+    pub count: Result<u64, Fault>,
     /// When this counter was read.
     pub stamp: Stamp,
-    /// How often the counter's file had gone away and was opened anew.
+    /// How often the counter had gone away and was opened anew.
     pub reopened: u64,
 }
 

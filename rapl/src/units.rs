@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::iter::Sum;
-use std::ops::{Add, Div};
+use std::ops::{Add, Div, Mul};
 use std::time::Duration;
 
 /// An amount of energy in joules.
@@ -48,6 +48,29 @@ impl Sum for Watts {
     }
 }
 
+impl Mul<f64> for Joules {
+    type Output = Joules;
+    fn mul(self, factor: f64) -> Joules {
+        Joules(self.0 * factor)
+    }
+}
+
+/// How often the one goes into the other.
+impl Div<Joules> for Joules {
+    type Output = f64;
+    fn div(self, other: Joules) -> f64 {
+        self.0 / other.0
+    }
+}
+
+/// What is consumed at that power in that time.
+impl Mul<Duration> for Watts {
+    type Output = Joules;
+    fn mul(self, time: Duration) -> Joules {
+        Joules(self.0 * time.as_secs_f64())
+    }
+}
+
 /// The mean power over a time. Not finite for no time at all.
 impl Div<Duration> for Joules {
     type Output = Watts;
@@ -79,6 +102,8 @@ mod tests {
         let sum: Joules = [Joules(1.5), Joules(2.25)].into_iter().sum();
         assert_eq!(sum, Joules(3.75));
         assert_eq!(sum / Duration::from_millis(500), Watts(7.5));
+        assert_eq!(Watts(7.5) * Duration::from_millis(500), sum);
+        assert_eq!((sum * 2.0) / sum, 2.0);
         assert_eq!(
             (sum.to_string(), format!("{:.0}", Watts(7.4))),
             ("3.750 J".into(), "7 W".into())

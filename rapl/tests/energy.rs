@@ -40,6 +40,27 @@ fn one_wrap_is_corrected_with_the_zones_true_modulus() {
     assert!((watts.0 * seconds - joules).abs() < 1e-6);
 }
 
+#[test]
+fn a_piece_of_work_is_measured_with_its_uncertainty() {
+    let tree = package(0);
+    tree.zone("intel-rapl:0:0", "core", 0, Some(RANGE_61));
+    let mut meter = tree.meter();
+    let (answer, energy) = meter.measure(|| {
+        std::thread::sleep(Duration::from_millis(20));
+        tree.set("intel-rapl:0", 1_000_000);
+        42
+    });
+    assert_eq!((answer, energy.total().unwrap()), (42, Joules(1.0)));
+    let added: Vec<&str> = energy.in_total().map(|d| d.domain.id.as_str()).collect();
+    assert_eq!(added, ["intel-rapl/package-0"]);
+    let domain = &energy.domains[0];
+    let watts = domain.outcome.watts().unwrap().0;
+    // A step, and a millisecond and the stamps' own uncertainty at that power.
+    let uncertain = 61_035e-9 + watts * (0.001 + domain.elapsed.uncertainty.as_secs_f64());
+    let total = energy.total_uncertainty().unwrap();
+    assert!((total.0 - uncertain).abs() < 1e-12, "{total:?}");
+}
+
 /// Range shared between zones (PAPI): each wraps at its own.
 #[test]
 fn each_zone_wraps_at_its_own_range() {

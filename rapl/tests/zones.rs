@@ -8,7 +8,7 @@ use std::os::unix::fs::symlink;
 
 use common::{RANGE_61, Tree};
 use hostfs::HostFs;
-use rapl::{Domain, Fault, Kind, Meter};
+use rapl::{Backend, Domain, Fault, Joules, Kind, Meter};
 
 fn ids(domains: &[Domain]) -> Vec<&str> {
     domains.iter().map(|domain| domain.id.as_str()).collect()
@@ -49,13 +49,20 @@ fn a_two_socket_server() {
     );
     let reading = meter.read();
     let dram = reading.get("intel-rapl/package-0/dram").unwrap();
-    assert_eq!(dram.energy_uj, Ok(22));
+    assert_eq!(dram.count, Ok(22));
     let domain = &meter.domains()[5];
     assert_eq!(
         (domain.kind, domain.package, domain.die),
         (Kind::Dram, Some(0), None)
     );
-    assert_eq!(domain.parent.as_deref(), Some("intel-rapl/package-0"));
+    assert_eq!(domain.parent, None, "dram is beside its package");
+    let core = &meter.domains()[4];
+    assert_eq!(core.parent.as_deref(), Some("intel-rapl/package-0"));
+    assert_eq!(
+        (domain.backend, domain.unit),
+        (Backend::Powercap, Joules(1e-6))
+    );
+    assert_eq!(domain.resolution, Some(Joules(61_035e-9)));
     assert_eq!(
         domain.path.to_str(),
         Some("sys/class/powercap/intel-rapl:1:1")
@@ -80,6 +87,13 @@ fn the_total_is_packages_and_dram_once() {
         counted(meter.domains()),
         ["intel-rapl/package-0", "intel-rapl/package-0/dram"]
     );
+    let parents: Vec<Option<&str>> = meter
+        .domains()
+        .iter()
+        .map(|d| d.parent.as_deref())
+        .collect();
+    let (package, psys) = (Some("intel-rapl/package-0"), Some("intel-rapl/psys"));
+    assert_eq!(parents, [psys, package, package, psys, None]);
     let energy = tree.measure(&mut meter, |tree| {
         tree.set("intel-rapl:0", 5_000_000);
         tree.set("intel-rapl:0:0", 3_000_000);
@@ -213,10 +227,7 @@ fn siblings_of_one_name_stay_apart() {
             "intel-rapl/psys:a"
         ]
     );
-    assert_eq!(
-        meter.read().get("intel-rapl/psys:a").unwrap().energy_uj,
-        Ok(5)
-    );
+    assert_eq!(meter.read().get("intel-rapl/psys:a").unwrap().count, Ok(5));
 }
 
 #[test]
@@ -323,7 +334,7 @@ fn this_machine() {
         Ok(mut meter) => {
             let reading = meter.read();
             assert_eq!(reading.iter().count(), meter.domains().len());
-            assert!(reading.iter().any(|(_, value)| value.energy_uj.is_ok()));
+            assert!(reading.iter().any(|(_, value)| value.count.is_ok()));
         }
         Err(why) => println!("nothing to read here: {why}"),
     }

@@ -78,6 +78,46 @@ impl Tree {
         Meter::open(&self.fs()).unwrap()
     }
 
+    /// An online CPU of that package, die and core. CPUs are to be added by number.
+    pub fn cpu(&self, cpu: u32, package: u32, die: u32, core: u32) {
+        let cpus = self.root().join("sys/devices/system/cpu");
+        let topology = cpus.join(format!("cpu{cpu}/topology"));
+        fs::create_dir_all(&topology).unwrap();
+        for (file, id) in [
+            ("physical_package_id", package),
+            ("die_id", die),
+            ("core_id", core),
+        ] {
+            fs::write(topology.join(file), format!("{id}\n")).unwrap();
+        }
+        fs::write(cpus.join("online"), format!("0-{cpu}\n")).unwrap();
+    }
+
+    /// Sets the low half of a CPU's register; the file ends after the highest one's 8 bytes.
+    pub fn register(&self, cpu: u32, register: u32, value: u32) {
+        let dir = self.root().join(format!("dev/cpu/{cpu}"));
+        fs::create_dir_all(&dir).unwrap();
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(dir.join("msr"))
+            .unwrap();
+        let end = u64::from(register) + 8;
+        file.set_len(file.metadata().unwrap().len().max(end))
+            .unwrap();
+        file.write_all_at(&value.to_le_bytes(), register.into())
+            .unwrap();
+    }
+
+    /// What `/proc/cpuinfo` says of the processor.
+    pub fn processor(&self, vendor: &str, family: u32, model: u32) {
+        let text = format!(
+            "vendor_id\t: {vendor}\ncpu family\t: {family}\nmodel\t\t: {model}\nflags\t\t: fpu\n"
+        );
+        fs::write(self.root().join("proc/cpuinfo"), text).unwrap();
+    }
+
     /// A file of a zone.
     pub fn file(&self, zone: &str, file: &str) -> PathBuf {
         self.root().join(path_of(zone)).join(file)

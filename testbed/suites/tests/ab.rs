@@ -137,7 +137,11 @@ fn irqbalance_is_compared_with_energy_and_idle_states_over_time() {
     let first_run = &list(&report["runs"])[0];
     assert!(number(&samples[0]["start_s"]) + 1.9 < number(&first_run["start_s"]));
     for sample in samples {
-        assert!(near(number(&sample["watts"]), WATTS, 1.0), "{sample}");
+        // A reading may be held up by some milliseconds here, which a sample that was cut
+        // short at a run's border feels.
+        let seconds = number(&sample["end_s"]) - number(&sample["start_s"]);
+        let percent = 1.0 + 100.0 * 0.003 / seconds;
+        assert!(near(number(&sample["watts"]), WATTS, percent), "{sample}");
         assert_eq!(list(&sample["idle"]).len(), 4, "{sample}");
     }
 }

@@ -5,7 +5,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use hostfs::HostFs;
-use rapl::{Energy, Kind, Meter, Options, Outcome, Watts, Wrap};
+use rapl::{Backend, Energy, Kind, Meter, Options, Outcome, Watts, Wrap};
 use suites::perf::{Event, cpumask};
 use suites::{Module, near};
 
@@ -41,8 +41,13 @@ fn load(unit: &str) -> Module {
 
 /// No domain draws more than this, by which a counter of 42.9 J can't wrap twice in a second,
 /// nor in the two and more that a busy machine may make of it.
+/// By powercap, whose events don't hold the module, and whose counters wrap.
+fn powercap() -> Options {
+    Options::default().backend(Backend::Powercap)
+}
+
 fn open_meter(bound: Watts) -> Meter {
-    Meter::open_with(&HostFs::live(), Options::default().power_bound(bound)).unwrap()
+    Meter::open_with(&HostFs::live(), powercap().power_bound(bound)).unwrap()
 }
 
 fn joules(energy: &Energy, id: &str) -> f64 {
@@ -52,7 +57,7 @@ fn joules(energy: &Energy, id: &str) -> f64 {
 #[test]
 fn zones_are_what_the_driver_shows() {
     let _module = load("unit_nj=61035");
-    let meter = Meter::open(&HostFs::live()).unwrap();
+    let meter = Meter::open_with(&HostFs::live(), powercap()).unwrap();
     let ids: Vec<&str> = meter.domains().iter().map(|d| d.id.as_str()).collect();
     assert_eq!(ids, IDS);
     for domain in meter.domains() {
@@ -161,7 +166,7 @@ fn several_wraps_in_one_interval_are_never_taken_for_none() {
 #[test]
 fn another_power_bends_the_counter_and_does_not_make_it_jump() {
     let module = load("unit_nj=61035");
-    let mut meter = Meter::open(&HostFs::live()).unwrap();
+    let mut meter = Meter::open_with(&HostFs::live(), powercap()).unwrap();
     let start = meter.read();
     sleep(SECOND);
     let middle = meter.read();
@@ -185,7 +190,7 @@ fn another_power_bends_the_counter_and_does_not_make_it_jump() {
 #[test]
 fn a_reload_is_a_reset_and_not_a_figure() {
     let mut module = load("unit_nj=61035");
-    let mut meter = Meter::open(&HostFs::live()).unwrap();
+    let mut meter = Meter::open_with(&HostFs::live(), powercap()).unwrap();
     sleep(2 * SECOND);
     let before = meter.read();
     assert!(module.unload());
@@ -211,7 +216,7 @@ fn a_reload_is_a_reset_and_not_a_figure() {
 #[test]
 fn an_open_event_holds_the_module_and_a_meter_does_not() {
     let mut module = load("unit_nj=61035");
-    let _meter = Meter::open(&HostFs::live()).unwrap();
+    let _meter = Meter::open_with(&HostFs::live(), powercap()).unwrap();
     let event = Event::open("energy-pkg", 0).unwrap();
     assert!(!module.unload(), "unloaded below an open event");
     drop(event);
@@ -226,7 +231,7 @@ fn an_open_event_holds_the_module_and_a_meter_does_not() {
 #[test]
 fn a_package_without_zones_is_not_counted_and_the_other_is() {
     let module = Module::load("testbed_energy", &["hidden_package=0", "package1_mw=30000"]);
-    let mut meter = Meter::open(&HostFs::live()).unwrap();
+    let mut meter = Meter::open_with(&HostFs::live(), powercap()).unwrap();
     let packages: Vec<Option<u32>> = meter.domains().iter().map(|d| d.package).collect();
     assert_eq!(packages, [Some(1); 3]);
     // Its zone is the first one all the same: the zone's number is not the socket's.
@@ -241,7 +246,7 @@ fn a_package_without_zones_is_not_counted_and_the_other_is() {
 
 #[test]
 fn without_the_module_there_is_no_energy_and_the_reason_is_said() {
-    let error = Meter::open(&HostFs::live()).unwrap_err();
+    let error = Meter::open_with(&HostFs::live(), powercap()).unwrap_err();
     assert!(matches!(
         error,
         rapl::Error::NoZones { .. } | rapl::Error::NoPowercap { .. }

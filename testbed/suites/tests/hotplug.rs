@@ -9,7 +9,7 @@ use cpuidle::{CpuIdle, Outcome};
 use hostfs::{HostFs, Topology};
 use irqaffinity::{CpuSet, Interrupts, Irq};
 use pingpong::{Error, Limit, Rings};
-use rapl::Meter;
+use rapl::{Backend, Meter, Options};
 use suites::perf::Event;
 use suites::{EndOnDrop, Module, near, online, set_online, wake};
 
@@ -194,7 +194,8 @@ fn everything_can_be_read_while_a_cpu_comes_and_goes() {
             }
         });
         let ending = EndOnDrop(&end);
-        let mut meter = Meter::open(&fs).unwrap();
+        let mut meter =
+            Meter::open_with(&fs, Options::default().backend(Backend::Powercap)).unwrap();
         let first = meter.read();
         let mut idle = CpuIdle::open(&fs).unwrap().snapshotter().unwrap();
         let mut before = (Interrupts::read(&fs).unwrap(), idle.snapshot());

@@ -1,31 +1,25 @@
 //! `ab` and `restore` as a user runs them.
 #![allow(clippy::unwrap_used)]
 
+mod machine;
+
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use hostfs::HostFs;
+use machine::{assert_status, command, text};
 use serde_json::Value;
 use tempfile::TempDir;
 
 /// One at a time changes the machine.
 static MACHINE: Mutex<()> = Mutex::new(());
 
-fn machine() -> MutexGuard<'static, ()> {
+fn alone() -> MutexGuard<'static, ()> {
     MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A command as cargo lays it out beside its tests.
-fn command(name: &str) -> Command {
-    let test = std::env::current_exe().unwrap();
-    let target = test.parent().unwrap().parent().unwrap();
-    let mut command = Command::new(target.join("examples").join(name));
-    command.stdin(Stdio::null());
-    command
 }
 
 struct Run {
@@ -56,15 +50,6 @@ impl Run {
     fn result(&self) -> Value {
         serde_json::from_slice(&fs::read(self.out().join("result.json")).unwrap()).unwrap()
     }
-}
-
-fn text(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).unwrap()
-}
-
-fn assert_status(output: &Output, status: i32) {
-    let stderr = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(status), "{stderr}");
 }
 
 /// Everything that `ab` may change.
@@ -356,7 +341,7 @@ fn the_same_seed_gives_the_same_order() {
 
 #[test]
 fn a_governor_is_compared_and_put_back() {
-    let _machine = machine();
+    let _alone = alone();
     let Some(other) = other_governor() else {
         println!("no governor may be chosen here: nothing to put back");
         return;
@@ -377,7 +362,7 @@ fn a_governor_is_compared_and_put_back() {
 
 #[test]
 fn an_interrupt_keeps_finished_blocks_and_puts_everything_back() {
-    let _machine = machine();
+    let _alone = alone();
     let before = settings();
     let run = Run::new();
     let mut ab = command("ab");
@@ -421,7 +406,7 @@ fn an_interrupt_keeps_finished_blocks_and_puts_everything_back() {
 
 #[test]
 fn after_a_kill_restore_puts_everything_back() {
-    let _machine = machine();
+    let _alone = alone();
     let Some(other) = other_governor() else {
         println!("no governor may be chosen here: nothing to put back");
         return;

@@ -114,6 +114,11 @@ fn ab(args: &Args) -> Result<(), Failure> {
     for left_out in &left_out {
         say(&left_out.to_string());
     }
+    if let [only, again] = variants.as_slice()
+        && only.factors == again.factors
+    {
+        say(&format!("{} is compared with itself", only.name));
+    }
     let ring = ring_plan(args, &fs)?;
     let stop = interrupt_flag()?;
     let out = ResultsDir::create(args.out.as_deref(), "ab")?;

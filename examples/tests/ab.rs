@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use hostfs::HostFs;
-use machine::{assert_status, command, text};
+use machine::{assert_status, command, text, with_closed_stdout};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -244,13 +244,7 @@ fn results_are_not_overwritten_and_a_folder_that_cannot_be_is_found_out_first() 
 fn a_closed_pipe_ends_it_quietly_after_the_results_are_saved() {
     let run = Run::new();
     let mut ab = run.ab(&["--variant", "a", "--variant", "b"]);
-    let mut child = ab
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    drop(child.stdout.take());
-    let output = child.wait_with_output().unwrap();
+    let output = with_closed_stdout(&mut ab);
     assert_status(&output, 0);
     assert!(
         !text(&output.stderr).contains("error"),

@@ -6,7 +6,7 @@ mod machine;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use machine::{Machine, RANGE_61, assert_status, command, text};
+use machine::{Machine, RANGE_61, assert_status, command, text, with_closed_stdout};
 use serde_json::Value;
 
 fn server() -> Machine {
@@ -221,15 +221,9 @@ fn a_package_that_is_lost_leaves_no_total() {
 #[test]
 fn a_closed_pipe_changes_no_exit_status() {
     let server = server();
-    let mut child = server
-        .command("energy")
-        .args(["--json", "--", "sh", "-c", "exit 9"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    drop(child.stdout.take());
-    let output = child.wait_with_output().unwrap();
+    let mut energy = server.command("energy");
+    energy.args(["--json", "--", "sh", "-c", "exit 9"]);
+    let output = with_closed_stdout(&mut energy);
     assert_status(&output, 9);
     assert!(
         !text(&output.stderr).contains("error"),

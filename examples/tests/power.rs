@@ -8,7 +8,7 @@ use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use machine::{Machine, assert_status, command, text};
+use machine::{Machine, assert_status, command, text, with_closed_stdout};
 use serde_json::Value;
 
 fn laptop() -> Machine {
@@ -154,15 +154,9 @@ fn without_counters_the_reasons_are_told() {
 #[test]
 fn a_closed_pipe_ends_it_quietly() {
     let laptop = laptop();
-    let mut child = laptop
-        .command("power")
-        .args(["--jsonl", "--period", "0.05", "--seconds", "30"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    drop(child.stdout.take());
-    let output = child.wait_with_output().unwrap();
+    let mut power = laptop.command("power");
+    power.args(["--jsonl", "--period", "0.05", "--seconds", "30"]);
+    let output = with_closed_stdout(&mut power);
     assert_status(&output, 0);
     assert_eq!(text(&output.stderr), "");
 }

@@ -387,19 +387,9 @@ fn type_name<T>() -> &'static str {
 mod tests {
     use super::*;
     use crate::CpuSet;
+    use crate::test_tree::tree;
     use std::fs;
     use std::os::unix::fs::symlink;
-
-    fn tree(files: &[(&str, &str)]) -> (tempfile::TempDir, HostFs) {
-        let dir = tempfile::tempdir().unwrap();
-        for (path, text) in files {
-            let path = dir.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-        let fs = HostFs::at(dir.path()).unwrap();
-        (dir, fs)
-    }
 
     #[test]
     fn the_live_root_is_this_machine_and_a_tree_is_not() {

@@ -53,6 +53,8 @@ mod process;
 mod restore;
 mod sampler;
 mod stamp;
+#[cfg(test)]
+mod test_tree;
 mod topology;
 pub use attribute::Attribute;
 pub use command_line::CommandLine;

@@ -39,10 +39,10 @@ pub(super) fn page(results: &Results) -> Markup {
             }
             body {
                 h1 { (title) }
-                (notes(results))
                 h2 { "Machine" }
                 (machine(results))
                 h2 { "Result" }
+                (notes(results))
                 (legend(results))
                 (comparisons(results))
                 (figure(

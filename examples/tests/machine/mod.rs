@@ -28,6 +28,14 @@ pub fn assert_status(output: &Output, status: i32) {
     assert_eq!(output.status.code(), Some(status), "{stderr}");
 }
 
+/// Runs a command whose output nobody reads.
+pub fn with_closed_stdout(command: &mut Command) -> Output {
+    let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    drop(child.stdout.take());
+    child.wait_with_output().unwrap()
+}
+
 pub struct Machine {
     dir: TempDir,
 }

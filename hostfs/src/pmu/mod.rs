@@ -145,18 +145,7 @@ pub fn paranoid(fs: &HostFs) -> Result<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
-
-    fn tree(files: &[(&str, &str)]) -> (tempfile::TempDir, HostFs) {
-        let dir = tempfile::tempdir().unwrap();
-        for (path, text) in files {
-            let path = dir.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-        let fs = HostFs::at(dir.path()).unwrap();
-        (dir, fs)
-    }
+    use crate::test_tree::tree;
 
     #[test]
     fn a_pmu_with_its_events() {
